@@ -125,24 +125,23 @@ impl Page {
         self.push(&format!("{:indent$}{text}", ""));
     }
 
-    /// Adds a table with headings and rows, whose first cell is a name. If the page is too narrow, each row becomes a line that repeats the
-    /// heading of each cell.
+    /// Adds a table with headings and rows, whose first cell is a name. If the page is too narrow, columns are set closer together; if that is
+    /// not enough, each row becomes a line that repeats the heading of each cell.
     pub(crate) fn table(&mut self, indent: usize, headings: &[&str], rows: &[Vec<String>]) {
-        const GAP: usize = 2;
         let of_column = |column: usize| rows.iter().filter_map(move |row| row.get(column));
         let widest = |column: usize| of_column(column).map(|cell| display_width(cell)).max().unwrap_or(0);
         let widths: Vec<usize> =
             headings.iter().enumerate().map(|(at, heading)| widest(at).max(display_width(heading))).collect();
-        let needed = indent + widths.iter().map(|width| width + GAP).sum::<usize>().saturating_sub(GAP);
-        if needed > self.settings.width {
+        let needed = |gap: usize| indent + widths.iter().map(|width| width + gap).sum::<usize>().saturating_sub(gap);
+        let Some(gap) = [2, 1].into_iter().find(|gap| needed(*gap) <= self.settings.width) else {
             rows.iter().for_each(|row| self.labelled_cells(indent, headings, row));
             return;
-        }
+        };
         let headings: Vec<String> = headings.iter().map(|heading| (*heading).to_owned()).collect();
         for row in std::iter::once(&headings).chain(rows) {
             let cells = row.iter().zip(&widths).enumerate().map(|(at, (cell, width))| match at {
                 0 => format!("{cell:width$}"),
-                _ => format!("{:GAP$}{cell:>width$}", ""),
+                _ => format!("{:gap$}{cell:>width$}", ""),
             });
             self.row(indent, cells.collect::<String>());
         }
@@ -303,8 +302,11 @@ a row of a table that has more than forty columns
         };
         let wide = "              cluster IP  load balancer\n  pod/client     9 of 12\n  node/a               6             24\n";
         assert_eq!(table(39), wide);
-        let narrow = "  pod/client  cluster IP 9 of 12\n  node/a  cluster IP 6, load balancer\n          24\n";
-        assert_eq!(table(38), narrow);
+        let closer =
+            "             cluster IP load balancer\n  pod/client    9 of 12\n  node/a              6            24\n";
+        assert_eq!([table(38), table(37)], [closer, closer]);
+        let narrow = "  pod/client  cluster IP 9 of 12\n  node/a  cluster IP 6, load\n          balancer 24\n";
+        assert_eq!(table(36), narrow);
     }
 
     #[test]

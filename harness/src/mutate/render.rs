@@ -125,9 +125,10 @@ fn write_table(page: &mut Page, Tried { mutants, baseline, .. }: &Tried) {
     let rows = kinds.iter().map(|(name, counts)| row(name, counts, &columns));
     let rows: Vec<Vec<String>> = rows.chain([row("all", &all, &columns)]).collect();
     page.table(2, &headings(&columns), &rows);
-    let legend: Vec<String> =
-        columns.iter().map(|Column { heading, meaning, .. }| format!("{heading}: {meaning}")).collect();
-    page.line(2, page.paint(FAINT, legend.join("; ")));
+    let widest = columns.iter().map(|column| column.heading.len()).max().unwrap_or(0);
+    for Column { heading, meaning, .. } in columns {
+        page.labelled(4, page.paint(FAINT, format!("{heading:widest$}  ")), page.paint(FAINT, meaning));
+    }
 }
 
 fn columns(all: &Counts, has_tests: bool) -> Vec<&'static Column> {
@@ -201,6 +202,20 @@ fn write_mutant(page: &mut Page, what: &str, mutant: &Mutant) {
     mutant.after.iter().for_each(|after| page.labelled(4, "after   ", after));
     if let Some(example) = &mutant.example {
         let (flows, verb) = (counted(mutant.flows, "flow"), if mutant.flows == 1 { "differs" } else { "differ" });
-        page.line(4, format!("{flows} {verb}: {example}"));
+        match example_parts(example) {
+            Some([flow, before, after]) => {
+                page.line(4, format!("{flows} {verb}, for example {flow}"));
+                page.labelled(6, "before  ", before);
+                page.labelled(6, "after   ", after);
+            }
+            None => page.line(4, format!("{flows} {verb}: {example}")),
+        }
     }
+}
+
+/// The flow of an example, and what happens to it before and after the mutation.
+fn example_parts(example: &str) -> Option<[&str; 3]> {
+    let (flow, rest) = example.split_once(": before: ")?;
+    let (before, after) = rest.split_once("; after: ")?;
+    Some([flow, before, after])
 }

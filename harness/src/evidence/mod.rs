@@ -1,6 +1,6 @@
 //! What people send: files, terminal output and whole issues in Markdown, read as pieces of evidence.
 //!
-//! 1. `line`: text → lines, without what terminals, mail and web pages put around them (`prefixes`, `joined_lines`, `wrapped_lines`);
+//! 1. `line`: text → lines, without what terminals, mail and web pages put around them (`prefixes`, `joined_lines`, `wrapped_lines`, `wrapped_nft`);
 //! 2. `format`: lines → pieces, one format a file;
 //! 3. `read`: a text → [`Evidence`]: its pieces, and every line that is prose or that could not be read;
 //! 4. `rules`: the pieces with rules → the rules of a node, of each family; `objects`: those with Kubernetes objects.
@@ -29,11 +29,11 @@ mod source;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod unwrapped;
 mod wrapped_lines;
+mod wrapped_nft;
 
 pub(crate) use dictionary::service_of_hash;
-#[doc(hidden)]
-pub use format::unwrapped;
 pub(crate) use model::{Connection, Contents, OF_IPTABLES_NFT, Release, Route};
 pub use model::{Evidence, Format, Piece, Stretch, Unread};
 pub(crate) use namespaces::shown_objects;
@@ -45,3 +45,5 @@ pub use rules::{NodeRules, node_rules, not_judged};
 pub(crate) use rules::{others, words_of_other};
 pub(crate) use source::visit;
 pub use source::{SourceError, from_path, is_archive};
+#[doc(hidden)]
+pub use unwrapped::unwrapped;

@@ -119,6 +119,13 @@ pub(crate) enum Contents {
     Routes(Vec<Route>),
     /// Settings of the kernel.
     Settings(Vec<(String, String)>),
+    /// Lines of a log.
+    Log {
+        /// How many there are.
+        entries: usize,
+        /// The settings of the kernel that they say were made.
+        settings: Vec<(String, String)>,
+    },
     /// This many entries, of which no more is used.
     Entries(usize),
 }
@@ -257,8 +264,16 @@ impl Contents {
             Self::Connections(entries) => entries.len(),
             Self::Settings(entries) => entries.len(),
             Self::Routes(routes) => routes.len(),
-            Self::Entries(count) | Self::Addresses(_, count) => *count,
+            Self::Entries(count) | Self::Addresses(_, count) | Self::Log { entries: count, .. } => *count,
             _ => 0,
+        }
+    }
+
+    /// The settings of the kernel that it shows.
+    pub(crate) fn settings(&self) -> &[(String, String)] {
+        match self {
+            Self::Settings(settings) | Self::Log { settings, .. } => settings,
+            _ => &[],
         }
     }
 }
@@ -273,8 +288,10 @@ pub(crate) const OF_IPTABLES_NFT: [&str; 2] = [
 impl Evidence {
     /// Whether there is any piece of which more than its length is used: rules, objects, connections, settings.
     pub fn says_something(&self) -> bool {
-        self.pieces.iter().any(|piece| {
-            !matches!(piece.contents, Contents::Entries(_) | Contents::Addresses(..) | Contents::Routes(_))
+        self.pieces.iter().any(|piece| match &piece.contents {
+            Contents::Entries(_) | Contents::Addresses(..) | Contents::Routes(_) => false,
+            Contents::Log { settings, .. } => !settings.is_empty(),
+            _ => true,
         })
     }
 

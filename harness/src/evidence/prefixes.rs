@@ -13,10 +13,12 @@ use super::wrapped_lines::{Quality, quality};
 /// A layer: what a line is without it; `None` if it has none.
 type Layer = (Repair, for<'a> fn(&'a str) -> Option<Cow<'a, str>>);
 
-const LAYERS: [Layer; 12] = [
+const LAYERS: [Layer; 13] = [
     (Repair::Quote, |line| behind(line.trim_start(), ">").map(Cow::Borrowed)),
     (Repair::Diff, |line| line.strip_prefix('+').filter(|rest| !rest.starts_with("++")).map(Cow::Borrowed)),
     (Repair::LogPrefix, |line| log_prefix(line).map(Cow::Borrowed)),
+    // A blank is of the line itself where not all lines have one.
+    (Repair::LineNumber, |line| line_number(line)?.strip_prefix(' ').map(Cow::Borrowed)),
     (Repair::LineNumber, |line| line_number(line).map(Cow::Borrowed)),
     (Repair::Pipes, |line| table_row(line).map(Cow::Owned)),
     (Repair::Pipes, |line| {
@@ -36,9 +38,18 @@ const LAYERS: [Layer; 12] = [
     (Repair::Typography, |line| typography(line).map(Cow::Owned)),
 ];
 
-/// What no program prints: a comment that is not plain is in straight quotes, and kube-proxy's name endpoints with an arrow.
-const MANGLED: [&str; 7] =
-    ["comment “", "comment ”", "comment „", "comment &quot;", "comment &#34;", " -&gt; ", " -&amp;gt; "];
+/// What no program prints: a comment that is not plain is in straight quotes, kube-proxy's name endpoints with an arrow, and nft has masks.
+const MANGLED: [&str; 9] = [
+    "comment “",
+    "comment ”",
+    "comment „",
+    "comment &quot;",
+    "comment &#34;",
+    " -&gt; ",
+    " -&amp;gt; ",
+    " &amp; ",
+    " &lt; ",
+];
 
 /// A row of a table in Markdown: the cell that is a rule, else all cells with blanks between them. The line below a heading is blank.
 fn table_row(line: &str) -> Option<String> {
@@ -88,17 +99,13 @@ fn runs(lines: &[Line<'_>], layer: for<'a> fn(&'a str) -> Option<Cow<'a, str>>) 
 }
 
 fn peel_run(lines: &mut [Line<'_>], mend: Repair, layer: for<'a> fn(&'a str) -> Option<Cow<'a, str>>) -> bool {
+    let is_inner = matches!(mend, Repair::Typography | Repair::Entities);
     let gains = |line: &Line<'_>| {
-        let is_inner = matches!(mend, Repair::Typography | Repair::Entities);
         layer(&line.text).is_some_and(|text| {
             let (before, after) = (line.text.trim_start(), text.trim_start());
-            let is_known = format::knows(before);
-            let is_better = || {
-                is_inner
-                    && (MANGLED.iter().any(|part| before.contains(part))
-                        || quality(before) == Quality::Broken && quality(after) != Quality::Broken)
-            };
-            format::knows(after) && (!is_known || is_better())
+            let is_mangled = is_inner && MANGLED.iter().any(|part| before.contains(part));
+            let is_better = || is_inner && quality(before) == Quality::Broken && quality(after) != Quality::Broken;
+            is_mangled || is_known_inside(after, DEPTH - 1) && (!format::knows(before) || is_better())
         })
     };
     let gaining: Vec<bool> = lines.iter().map(gains).collect();
@@ -122,6 +129,15 @@ fn peel_run(lines: &mut [Line<'_>], mend: Repair, layer: for<'a> fn(&'a str) -> 
         }
     }
     true
+}
+
+/// Whether a line is recognised, or is within more layers: those of a quoted log of a diff are all taken off, or none.
+fn is_known_inside(text: &str, depth: usize) -> bool {
+    let text = text.trim_start();
+    let within = |layer: &for<'a> fn(&'a str) -> Option<Cow<'a, str>>| {
+        layer(text).is_some_and(|inner| inner != text && is_known_inside(&inner, depth - 1))
+    };
+    format::knows(text) || depth > 0 && LAYERS.iter().any(|(_, layer)| within(layer))
 }
 
 /// The text after a mark, and after one blank that follows it.
@@ -178,8 +194,7 @@ fn line_number(line: &str) -> Option<&str> {
         if are_counters(rest) {
             return None;
         }
-        let separated = rest.strip_prefix([':', '.', ')', '|', '-']).or(rest.strip_prefix([' ', '\t']))?;
-        return Some(separated.strip_prefix(' ').unwrap_or(separated));
+        return rest.strip_prefix([':', '.', ')', '|', '-']).or(rest.strip_prefix([' ', '\t']));
     }
     let (name, rest) = text.split_once(':')?;
     let is_file = name.len() <= 80

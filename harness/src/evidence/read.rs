@@ -14,6 +14,7 @@ use super::model::{Contents, Evidence, Format, Piece, Stretch, Unread};
 use super::prefixes::peel;
 use super::releases;
 use super::repairs::RepairSet;
+use super::wrapped_nft;
 
 /// Reads a text of any kind. It never fails: what is not evidence is prose, and what cannot be read is listed.
 pub fn read(text: &str) -> Evidence {
@@ -22,6 +23,7 @@ pub fn read(text: &str) -> Evidence {
     }
     let mut lines = lines(text);
     peel(&mut lines);
+    wrapped_nft::join(&mut lines);
     let lines = split(lines);
     let releases = releases::find(text);
     let mut reader = Reader {

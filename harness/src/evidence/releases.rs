@@ -1,4 +1,4 @@
-//! Releases of Kubernetes that a text names: `kubectl version`, the line of an issue's template, fields of nodes.
+//! Releases of Kubernetes that a text names: `kubectl version`, the line of an issue's template, fields of nodes, kube-proxy's log and its image.
 
 use svclab_rules::profile::Profile;
 
@@ -17,7 +17,7 @@ const BEFORE: [&str; 6] = [
 /// The releases that lines name.
 pub(super) fn find(text: &str) -> Vec<Release> {
     let of_line = |(line, text): (usize, &str)| {
-        let version = version_in(text)?;
+        let version = version_in(text).or_else(|| version_of_proxy(text))?;
         Some(Release { file: None, line, version, node: None })
     };
     (1..).zip(text.lines()).filter_map(of_line).collect()
@@ -33,6 +33,19 @@ fn version_in(line: &str) -> Option<Profile> {
     let rest = rest[words.len()..].split_once("GitVersion:").map_or(&rest[words.len()..], |(_, rest)| rest);
     let mut words = rest.split(|letter: char| letter.is_whitespace() || "\",`*()".contains(letter));
     words.find_map(|word| word.trim_end_matches('.').parse().ok())
+}
+
+/// What is before the release in kube-proxy's log, and in the name of its image.
+const OF_PROXY: [&str; 3] = ["] \"Version info\" version=\"", "server.go:", "/kube-proxy:"];
+
+/// The release that a line of kube-proxy's log names, or its image: `server.go:662] "Version info" version="v1.30.0"`, `server.go:650] Version: v1.18.3`,
+/// `registry.k8s.io/kube-proxy:v1.30.0`.
+fn version_of_proxy(line: &str) -> Option<Profile> {
+    let line = line.get(..line.len().min(400)).unwrap_or_default();
+    let (start, rest) = OF_PROXY.iter().find_map(|start| Some((*start, line.split_once(start)?.1)))?;
+    let rest = if start == "server.go:" { rest.split_once("] Version: ")?.1 } else { rest };
+    let word = rest.split(|letter: char| !(letter.is_ascii_alphanumeric() || ".+-".contains(letter))).next()?;
+    word.starts_with('v').then(|| word.parse().ok()).flatten()
 }
 
 /// The releases that evidence names: of the node objects, then of the cluster.
@@ -57,6 +70,16 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
+
+    #[rstest]
+    #[case("I1127 12:34:56.789012       1 server.go:662] \"Version info\" version=\"v1.30.1\"", Some("1.30.1"))]
+    #[case("I0614 12:34:56.789012       1 server.go:650] Version: v1.18.3", Some("1.18.3"))]
+    #[case("    Image:         registry.k8s.io/kube-proxy:v1.29.4-eksbuild.1", Some("1.29.4"))]
+    #[case("kube-proxy:latest", None)]
+    #[case("I0614 12:34:56.789012       1 server.go:650] Neither kubeconfig file nor master URL was specified", None)]
+    fn releases_of_kube_proxy_are_found(#[case] line: &str, #[case] expected: Option<&str>) {
+        assert_eq!(version_of_proxy(line).map(|version| version.to_string()).as_deref(), expected);
+    }
 
     #[rstest]
     #[case("Server Version: v1.29.3", Some("1.29.3"))]

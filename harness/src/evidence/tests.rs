@@ -68,6 +68,10 @@ fn each(change: impl Fn(usize, &str) -> String) -> String {
 #[case::comments(each(|_, line| format!("// {line}")))]
 #[case::wrapped(wrapped(SAVED, 80))]
 #[case::wrapped_narrowly(wrapped(SAVED, 60))]
+#[case::wrapped_and_indented(wrapped(SAVED, 80).lines().map(|line| format!("    {line}\n")).collect())]
+#[case::quoted_diff(each(|_, line| format!("> +{line}")))]
+#[case::quoted_log_of_a_diff(each(|_, line| format!("> +Jun 14 12:00:00 node-1 kube-proxy[1234]: {line}")))]
+#[case::numbered_pod_log(each(|at, line| format!("[pod/kube-proxy-abcde/kube-proxy] {}:{line}", at + 1)))]
 fn mangled_rules_are_read(#[case] text: String) {
     let evidence = read(&text);
     assert_eq!(evidence.unread, []);
@@ -493,6 +497,136 @@ fn a_part_in_its_table_is_an_excerpt(#[case] part: &str) {
     assert_eq!((evidence.pieces.len(), sets.len(), sets[0].is_whole()), (2, 1, false));
     assert!(sets[0].coverage.has_chain("ip kube-proxy", "services"));
     assert_eq!(crate::lint::lint(&evidence), Vec::new());
+}
+
+/// A rule without a target is joined like any other, and so is one of which a number alone is left for the next line.
+#[rstest]
+#[case(
+    "-A KUBE-FW-BS4KY4QTJRNEIICP -m comment --comment \"other traffic to default/web:d",
+    "ns will be dropped by KUBE-PROXY-FIREWALL\""
+)]
+#[case(
+    "-A KUBE-SEP-ELX6N4Z5RGB67TLC -p tcp -m comment --comment \"default/web:http\" -m tcp -j DNAT --to-destination 10.244.1.11:",
+    "8080"
+)]
+fn wrapped_rules_are_joined(#[case] first: &str, #[case] rest: &str) {
+    let evidence = read(&format!("{first}\n{rest}\n"));
+    assert_eq!((evidence.rules(), evidence.unread), (1, Vec::new()));
+}
+
+/// A value of several lines in a log belongs to its line.
+#[test]
+fn a_log_with_a_value_of_several_lines_is_one_piece() {
+    let text = "E0312 08:12:01.104415       1 proxier.go:1561] \"Failed to execute iptables-restore\" err=<
+\texit status 4: Another app is currently holding the xtables lock
+ >
+I0312 08:12:01.104450       1 proxier.go:858] \"Sync failed\" retryingTime=\"30s\"
+";
+    let evidence = read(text);
+    assert_eq!((codes(&evidence), evidence.pieces[0].contents.entries()), (vec!["kube-proxy-log"], 2));
+    assert_eq!((evidence.unread.len(), unaccounted(text, &evidence)), (0, Vec::new()));
+}
+
+/// nft indents all lines of its tables, so that a line that is not goes on.
+#[rstest]
+#[case::alone("")]
+#[case::indented("    ")]
+#[case::quoted("> ")]
+fn wrapped_text_of_nft_is_read(#[case] mark: &str, #[values(80, 100)] width: usize) {
+    let long =
+        format!("\tchain long {{\n\t\tip daddr 10.96.0.0/12 drop comment \"{}\"\n\t}}\n", "Drop traffic ".repeat(12));
+    let text = OF_NFT.replacen("table ip kube-proxy {\n", &format!("table ip kube-proxy {{\n{long}"), 1);
+    let lines = wrapped(&text, width);
+    let marked: String = lines.lines().map(|line| format!("{mark}{line}\n")).collect();
+    let (evidence, whole) = (read(&marked), read(&text));
+    assert_eq!(
+        (evidence.rules(), evidence.unread.len(), unaccounted(&marked, &evidence)),
+        (whole.rules(), 0, Vec::new())
+    );
+    assert_eq!(node_rules(&evidence)[0].rules.print(), node_rules(&whole)[0].rules.print());
+}
+
+const SLICE: &str = "Name:         web-x2z9v
+Namespace:    shop
+Labels:       endpointslice.kubernetes.io/managed-by=endpointslice-controller.k8s.io
+              kubernetes.io/service-name=web
+Annotations:  <none>
+AddressType:  IPv4
+Ports:
+  Name     Port  Protocol
+  ----     ----  --------
+  http     8080  TCP
+Endpoints:
+  - Addresses:  10.244.1.5
+    Conditions:
+      Ready:    true
+    Hostname:   <unset>
+    TargetRef:  Pod/web-7d9f8-abcde
+    NodeName:   worker
+    Zone:       <unset>
+  - Addresses:  10.244.2.6
+    Conditions:
+      Ready:    false
+    NodeName:   worker2
+Events:         <none>
+";
+
+const ENDPOINTS: &str = "Name:         web
+Namespace:    shop
+Labels:       <none>
+Annotations:  endpoints.kubernetes.io/last-change-trigger-time: 2024-06-14T12:00:00Z
+Subsets:
+  Addresses:          10.244.1.5,10.244.1.6
+  NotReadyAddresses:  10.244.2.6
+  Ports:
+    Name     Port  Protocol
+    ----     ----  --------
+    <unset>  8080  TCP
+
+Events:  <none>
+";
+
+fn objects_of(text: &str) -> Vec<serde_json::Value> {
+    let pieces = read(text).pieces.into_iter();
+    let objects = pieces.filter_map(|piece| if let Contents::Objects(all) = piece.contents { Some(all) } else { None });
+    objects.flatten().collect()
+}
+
+/// Endpoints are those of the description, and of one without its head as far as something in it says what it describes.
+#[test]
+fn descriptions_of_endpoints_are_read() {
+    let slice = &objects_of(SLICE)[0];
+    assert_eq!((&slice["metadata"]["name"], &slice["addressType"]), (&"web-x2z9v".into(), &"IPv4".into()));
+    assert_eq!(slice["ports"], serde_json::json!([{"name": "http", "port": 8080, "protocol": "TCP"}]));
+    assert_eq!(slice["endpoints"][0]["addresses"][0], "10.244.1.5");
+    assert_eq!(
+        (&slice["endpoints"][0]["nodeName"], &slice["endpoints"][1]["conditions"]["ready"]),
+        (&"worker".into(), &false.into())
+    );
+    let subset = &objects_of(ENDPOINTS)[0]["subsets"][0];
+    assert_eq!(
+        (&subset["addresses"][1]["ip"], &subset["notReadyAddresses"][0]["ip"]),
+        (&"10.244.1.6".into(), &"10.244.2.6".into())
+    );
+    assert_eq!(subset["ports"], serde_json::json!([{"port": 8080, "protocol": "TCP"}]));
+}
+
+#[rstest]
+#[case::label(SLICE, 2, Some("web-slice"))]
+#[case::nothing(SLICE, 5, None)]
+#[case::command(&format!("$ kubectl describe ep web -n shop | tail\n{ENDPOINTS}"), 4, Some("web"))]
+fn a_description_without_its_head_is_read_or_listed(
+    #[case] text: &str,
+    #[case] cut: usize,
+    #[case] name: Option<&str>,
+) {
+    let is_cut = |(at, line): &(usize, &str)| line.starts_with('$') || *at >= cut;
+    let text: String = text.lines().enumerate().filter(is_cut).map(|(_, line)| format!("{line}\n")).collect();
+    let evidence = read(&text);
+    let found: Vec<String> =
+        objects_of(&text).iter().map(|own| own["metadata"]["name"].as_str().unwrap().to_owned()).collect();
+    assert_eq!((codes(&evidence), found), (vec!["kubectl-describe"], name.map(str::to_owned).into_iter().collect()));
+    assert_eq!((evidence.unread.is_empty(), unaccounted(&text, &evidence)), (name.is_some(), Vec::new()));
 }
 
 /// However many sets are broken, the others are read.

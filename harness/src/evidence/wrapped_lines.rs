@@ -9,8 +9,9 @@ pub(super) const MAX_LINES: usize = 4;
 /// Joins a rule with lines that follow it, if the result is more of a rule than the first line alone. Returns the number of lines
 /// that were joined and the result.
 pub(super) fn join(first: &str, following: &[&str]) -> Option<(usize, String)> {
-    // What jumps nowhere is not a whole rule, however it is joined.
-    if !std::iter::once(first).chain(following.iter().copied()).any(|text| text.contains('j') || text.contains('g')) {
+    // What jumps nowhere is not a whole rule, however it is joined, but for one that kube-proxy writes for its comment.
+    let leads_on = |text: &str| text.contains('j') || text.contains('g');
+    if !first.contains(JUMPLESS) && !std::iter::once(first).chain(following.iter().copied()).any(leads_on) {
         return None;
     }
     let mut best = (weighed(first), 0, String::new());
@@ -34,6 +35,9 @@ pub(super) fn join(first: &str, following: &[&str]) -> Option<(usize, String)> {
     }
     (best.1 > 0).then_some((best.1, best.2))
 }
+
+/// How the comment of a rule without a target starts.
+const JUMPLESS: &str = "--comment \"other traffic to ";
 
 /// Whether a rule may get better by what follows it: it is not the best already, and what cannot be read of it is not far before its end.
 pub(super) fn is_open(text: &str) -> bool {
@@ -91,6 +95,7 @@ fn has_usual_comment(text: &str) -> bool {
         ]
         .contains(&comment)
         || comment.starts_with("kubernetes service nodeports; NOTE: this must be the last rule in this chain")
+        || comment.starts_with("other traffic to ") && comment.ends_with(" will be dropped by KUBE-PROXY-FIREWALL")
 }
 
 /// How much of a rule a text is. The hashes in chains' names are checksums.

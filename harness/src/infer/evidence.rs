@@ -243,7 +243,10 @@ const SETTINGS: [(&str, u32); 9] = [
 fn settings(evidence: &Evidence, dumps: &[Dump], assumed: &mut Assumed) -> Option<String> {
     let mut left_out = Vec::new();
     for piece in &evidence.pieces {
-        let Contents::Settings(all) = &piece.contents else { continue };
+        let all = piece.contents.settings();
+        if all.is_empty() {
+            continue;
+        }
         let folder = |file: Option<&str>| file.and_then(|file| Some(file.rsplit_once('/')?.0.to_owned()));
         let own = folder(piece.file.as_deref());
         let is_own = |dump: &&Dump| {

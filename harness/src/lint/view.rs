@@ -33,17 +33,11 @@ impl<'e> View<'e> {
         let mut view = Self { evidence, nodes, ports, objects, connections: Vec::new(), settings: Vec::new() };
         for piece in &evidence.pieces {
             let place = |line: usize| Place { file: piece.file.clone(), line };
-            match &piece.contents {
-                Contents::Connections(entries) => {
-                    view.connections.extend(entries.iter().map(|entry| (place(entry.line), entry)));
-                }
-                Contents::Settings(settings) => {
-                    view.settings.extend(
-                        settings.iter().map(|(name, value)| (place(piece.first), name.as_str(), value.as_str())),
-                    );
-                }
-                _ => {}
+            if let Contents::Connections(entries) = &piece.contents {
+                view.connections.extend(entries.iter().map(|entry| (place(entry.line), entry)));
             }
+            let settings = piece.contents.settings().iter();
+            view.settings.extend(settings.map(|(name, value)| (place(piece.first), name.as_str(), value.as_str())));
         }
         view
     }

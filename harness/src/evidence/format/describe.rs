@@ -1,9 +1,14 @@
 //! `kubectl describe`.
 
+mod endpoints;
+
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 
 use super::super::line::Line;
 use super::super::model::{Contents, Format};
+use super::super::repairs::{Repair, RepairSet};
 use super::{Block, Context, command, knows_block};
 
 /// Lines that stand near the start of every description.
@@ -16,24 +21,21 @@ pub(super) fn knows(line: &str) -> bool {
         .any(|start| line.strip_prefix(start).is_some_and(|rest| rest.split_whitespace().count() == 1))
 }
 
-pub(super) fn read(lines: &[Line<'_>], _: &Context) -> Option<Block> {
+pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
     let first = lines.first()?.text.trim();
     let is_start = first
         .strip_prefix("Name:")
         .is_some_and(|rest| rest.starts_with([' ', '\t']) && rest.split_whitespace().count() == 1);
     let is_near = |line: &Line<'_>| NEAR.iter().any(|key| line.text.trim_start().starts_with(key));
-    if !is_start || !lines.iter().skip(1).take(6).any(is_near) {
+    let is_whole = is_start && lines.iter().skip(1).take(6).any(is_near);
+    if !is_whole && !is_rest(lines) {
         return None;
     }
     let mut taken = 1;
     for (at, line) in lines.iter().enumerate().skip(1) {
         let text = line.text.trim_end();
         let key = text.trim_start();
-        let is_field = key.split_once(':').is_some_and(|(name, _)| {
-            !name.is_empty()
-                && name.len() <= 40
-                && name.chars().all(|letter| letter.is_alphanumeric() || " -/._()".contains(letter))
-        });
+        let is_field = field(key).is_some();
         if key.is_empty() {
             continue;
         }
@@ -50,12 +52,107 @@ pub(super) fn read(lines: &[Line<'_>], _: &Context) -> Option<Block> {
         }
         taken = at + 1;
     }
-    let object = object(&lines[..taken]);
-    Some(Block::new(Format::KubectlDescribe, taken, Contents::Objects(vec![object])))
+    let block = &lines[..taken];
+    if is_whole {
+        let object = object(block, None);
+        return Some(Block::new(Format::KubectlDescribe, taken, Contents::Objects(vec![object])));
+    }
+    let object = object(block, context.command.as_ref().and_then(|command| name_in(&command.text)));
+    let mends = vec![(lines[0].number, RepairSet::default().with(Repair::Heading))];
+    if object["metadata"]["name"].is_string() {
+        return Some(Block { mends, ..Block::new(Format::KubectlDescribe, taken, Contents::Objects(vec![object])) });
+    }
+    let shown = (0..taken).filter(|at| !block[*at].is_blank());
+    let unread = shown.map(|at| (at, NAMELESS.to_owned())).collect();
+    Some(Block { mends, unread, ..Block::new(Format::KubectlDescribe, taken, Contents::Objects(Vec::new())) })
 }
 
-/// The fields that svclab uses, as the API has them.
-fn object(lines: &[Line<'_>]) -> Value {
+/// Why the rest of a description is not read.
+const NAMELESS: &str = "the name of the object that it describes is not shown";
+
+/// A field's name and value.
+fn field(text: &str) -> Option<(&str, &str)> {
+    let (name, value) = text.split_once(':')?;
+    let is_name = !name.is_empty()
+        && name.len() <= 40
+        && name.chars().all(|letter| letter.is_alphanumeric() || " -/._()".contains(letter));
+    is_name.then_some((name, value))
+}
+
+/// Fields of which each kind of description has several: of a Service, an EndpointSlice, Endpoints, a node and a pod.
+const OF_KIND: [&[&str]; 5] = [
+    &[
+        "IP Family Policy",
+        "IP Families",
+        "IP",
+        "IPs",
+        "Port",
+        "TargetPort",
+        "NodePort",
+        "Endpoints",
+        "Session Affinity",
+        "External Traffic Policy",
+    ],
+    &["AddressType", "- Addresses", "Conditions", "TargetRef", "NodeName", "Zone"],
+    &["Subsets", "Addresses", "NotReadyAddresses"],
+    &[
+        "PodCIDR",
+        "PodCIDRs",
+        "InternalIP",
+        "System Info",
+        "Kubelet Version",
+        "Allocatable",
+        "Capacity",
+        "Kube-Proxy Version",
+    ],
+    &[
+        "Node",
+        "IP",
+        "IPs",
+        "Controlled By",
+        "Containers",
+        "QoS Class",
+        "Service Account",
+        "Tolerations",
+        "Container ID",
+    ],
+];
+
+/// Fields that stand in front of these.
+const IN_FRONT: [&str; 9] =
+    ["Namespace", "Labels", "Annotations", "Selector", "Type", "Roles", "Priority", "Ports", "Endpoints"];
+
+/// The most lines by which the rest of a description is known.
+const SAMPLE: usize = 60;
+
+/// Whether lines are a description whose head is cut off: a field, and then several that only one kind has together.
+fn is_rest(lines: &[Line<'_>]) -> bool {
+    let key = |line: &Line<'_>| {
+        let (name, value) = field(line.text.trim())?;
+        (value.is_empty() || value.starts_with([' ', '\t'])).then(|| name.to_owned())
+    };
+    let Some(first) = lines.first().and_then(key) else { return false };
+    let is_of_any = || OF_KIND.iter().any(|kind| kind.contains(&&*first)) || IN_FRONT.contains(&&*first);
+    let is_spaced =
+        || field(lines[0].text.trim()).is_some_and(|(_, value)| value.is_empty() || value.starts_with("  "));
+    if !is_of_any() || !is_spaced() {
+        return false;
+    }
+    let own = lines.iter().take(SAMPLE).take_while(|line| !line.is_fence() && !line.text.trim().starts_with("Name:  "));
+    let keys: HashSet<String> = own.filter_map(key).collect();
+    OF_KIND.iter().any(|kind| kind.iter().filter(|name| keys.contains(**name)).count() >= 3)
+}
+
+/// The name after `kubectl describe KIND`.
+fn name_in(command: &str) -> Option<String> {
+    let mut words = command.split_whitespace().skip_while(|word| *word != "describe").skip(1);
+    let kind = words.next()?;
+    let name = kind.split_once('/').map(|(_, name)| name).or_else(|| words.next());
+    name.filter(|name| !name.starts_with('-') && *name != "|").map(str::to_owned)
+}
+
+/// The fields that svclab uses, as the API has them. The name is that of the command if the head is cut off.
+fn object(lines: &[Line<'_>], named: Option<String>) -> Value {
     let all = |key: &str| -> Vec<String> {
         let own =
             lines.iter().filter_map(|line| line.text.trim_start().strip_prefix(key)?.strip_prefix(':').map(str::trim));
@@ -63,16 +160,21 @@ fn object(lines: &[Line<'_>]) -> Value {
     };
     let one = |key: &str| all(key).into_iter().next().filter(|value| !value.starts_with('<') && !value.is_empty());
     let has = |key: &str| !all(key).is_empty();
-    let metadata = json!({"name": one("Name"), "namespace": one("Namespace").unwrap_or_else(|| "default".to_owned())});
+    let name = lines
+        .first()
+        .and_then(|line| line.text.trim().strip_prefix("Name:"))
+        .map(|name| name.trim().to_owned())
+        .or(named);
+    let metadata = json!({"name": name, "namespace": one("Namespace").unwrap_or_else(|| "default".to_owned())});
     match () {
-        () if has("AddressType") => {
-            json!({"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "metadata": metadata, "addressType": one("AddressType")})
-        }
-        () if has("Subsets") => json!({"apiVersion": "v1", "kind": "Endpoints", "metadata": metadata}),
+        () if has("AddressType") || has("TargetRef") => endpoints::slice(lines, metadata),
+        () if has("Subsets") || has("NotReadyAddresses") => endpoints::endpoints(lines, &metadata),
         () if has("IP") && has("Type") || has("Session Affinity") => service(&all, &one, &metadata),
-        () if has("PodCIDR") || has("Roles") => {
+        () if has("PodCIDR") || has("Roles") || has("Kubelet Version") => {
             let address = one("InternalIP");
-            let mut node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": metadata["name"]}, "spec": {}, "status": {}});
+            let name = metadata["name"].as_str().map(str::to_owned).or_else(|| one("Hostname"));
+            let mut node =
+                json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "spec": {}, "status": {}});
             if let Some(range) = one("PodCIDR") {
                 node["spec"] = json!({"podCIDR": range, "podCIDRs": [range]});
             }

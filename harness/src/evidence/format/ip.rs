@@ -86,11 +86,15 @@ pub(super) fn addresses(lines: &[Line<'_>]) -> Vec<IpAddr> {
         let own = next.trim_start_matches("addr:").split('/').next()?;
         matches!(word, "inet" | "inet6").then(|| own.parse::<IpAddr>().ok()).flatten()
     };
-    let is_own = |ip: &IpAddr| match ip {
+    words.filter_map(of_pair).filter(is_own).collect()
+}
+
+/// Whether an address is not one that every machine has.
+pub(super) fn is_own(ip: &IpAddr) -> bool {
+    match ip {
         IpAddr::V4(ip) => !ip.is_loopback(),
         IpAddr::V6(ip) => !ip.is_loopback() && ip.segments()[0] != 0xfe80,
-    };
-    words.filter_map(of_pair).filter(is_own).collect()
+    }
 }
 
 pub(super) fn read(lines: &[Line<'_>], _: &Context) -> Option<Block> {

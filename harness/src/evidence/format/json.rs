@@ -1,5 +1,6 @@
 //! JSON of Kubernetes objects, of nft and of `ip`: whole, wrapped, cut, and with quotes that a text editor or a web page made.
 
+mod ip;
 mod scan;
 
 use std::collections::HashSet;
@@ -22,6 +23,7 @@ const MANY: usize = 64;
 
 /// Why a line of JSON is not read.
 const CUT: &str = "it belongs to a JSON value that is not shown whole";
+const NO_ROUTE: &str = "the destination of a route is not an address";
 
 pub(super) fn read(lines: &[Line<'_>], _: &Context) -> Option<Block> {
     let first = lines.first()?.text.trim();
@@ -71,11 +73,11 @@ fn strict(lines: &[Line<'_>]) -> Strict {
     let text: String = lines[..length].iter().flat_map(|line| [line.text.as_ref(), "\n"]).collect();
     let mut values = serde_json::Deserializer::from_str(&text).into_iter::<Value>();
     let Some(Ok(value)) = values.next() else { return Strict::Broken };
-    block_of(value, &text, length)
+    block_of(value, &text, length, lines[0].number)
 }
 
-/// The block of a whole value.
-fn block_of(mut value: Value, text: &str, length: usize) -> Strict {
+/// The block of a whole value, which starts on a line of this number.
+fn block_of(mut value: Value, text: &str, length: usize, first: usize) -> Strict {
     if let Some(list) = value.get_mut("nftables") {
         let read = nft::read_json(text).or_else(|error| {
             let list = list.as_array_mut().map(std::mem::take).unwrap_or_default();
@@ -89,9 +91,12 @@ fn block_of(mut value: Value, text: &str, length: usize) -> Strict {
         }));
     }
     if let Value::Array(items) = &value
-        && items.iter().any(|item| ["ifname", "dst", "dev"].iter().any(|key| item.get(key).is_some()))
+        && ip::is_list(items)
     {
-        return Strict::Block(Box::new(Block::new(Format::IpJson, length, Contents::Entries(items.len()))));
+        let items: Vec<(Value, usize)> = items.iter().map(|item| (item.clone(), first)).collect();
+        let (contents, unread) = ip::contents(&items);
+        let unread = unread.into_iter().map(|_| (0, NO_ROUTE.to_owned())).take(1).collect();
+        return Strict::Block(Box::new(Block { unread, ..Block::new(Format::IpJson, length, contents) }));
     }
     // One thing of nft's list, whose start is not shown.
     let only = value.as_object().filter(|fields| fields.len() == 1).and_then(|fields| fields.values().next());
@@ -113,7 +118,8 @@ fn block_of(mut value: Value, text: &str, length: usize) -> Strict {
 /// Whether a value is an entry of ip's list, whose start is not shown: a link with its addresses, or a route.
 fn is_of_ip(value: &Value) -> bool {
     let has = |key: &str| value.get(key).is_some();
-    has("ifname") && (has("ifindex") || has("addr_info"))
+    ip::is_rule(value)
+        || has("ifname") && (has("ifindex") || has("addr_info"))
         || has("dst") && has("flags") && (has("dev") || has("gateway"))
 }
 
@@ -125,7 +131,7 @@ fn tolerant(lines: &[Line<'_>]) -> Option<Block> {
     scan.repairs.iter().for_each(|repair| mends = mends.with(*repair));
     // With what was put into it taken out, it may be whole.
     if let Some(Ok(value)) = serde_json::Deserializer::from_str(&scan.text).into_iter::<Value>().next()
-        && let Strict::Block(block) = block_of(value, &scan.text, length)
+        && let Strict::Block(block) = block_of(value, &scan.text, length, lines[0].number)
     {
         return Some(Block { mends: vec![(lines[0].number, mends)], ..*block });
     }
@@ -138,11 +144,12 @@ fn tolerant(lines: &[Line<'_>]) -> Option<Block> {
         return Some(Block { unread, ..Block::new(Format::Json, length, Contents::Objects(Vec::new())) });
     }
     let mends = vec![(lines[0].number, mends), (lines[length - 1].number, RepairSet::default().with(Repair::Cut))];
-    Some(Block { mends, ..elements(&scan, length) })
+    Some(Block { mends, ..elements(&scan, &lines[..length]) })
 }
 
 /// The block of elements, all of the kind that the first one is.
-fn elements(scan: &Scan, length: usize) -> Block {
+fn elements(scan: &Scan, lines: &[Line<'_>]) -> Block {
+    let length = lines.len();
     let kind = scan.elements[0].1;
     let mut known = Vec::new();
     let mut values = Vec::new();
@@ -158,7 +165,15 @@ fn elements(scan: &Scan, length: usize) -> Block {
     }
     unread.extend(rest(scan, &known));
     let (format, contents) = match kind {
-        Kind::Ip => (Format::IpJson, Contents::Entries(values.len())),
+        Kind::Ip => {
+            let places = known.iter().map(|range| scan.line_of(range.start));
+            let items: Vec<(Value, usize)> =
+                values.into_iter().zip(places.clone().map(|at| lines[at].number)).collect();
+            let (contents, failed) = ip::contents(&items);
+            let places: Vec<usize> = places.collect();
+            unread.extend(failed.into_iter().map(|at| (places[at], NO_ROUTE.to_owned())));
+            (Format::IpJson, contents)
+        }
         Kind::Object => {
             let mut objects = Vec::new();
             for (value, range) in values.into_iter().zip(&known) {

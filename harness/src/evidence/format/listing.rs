@@ -7,7 +7,7 @@ use super::super::filter::Filter;
 use super::super::line::Line;
 use super::super::model::{Contents, Format};
 use super::super::repairs::{Repair, RepairSet};
-use super::terminal::{is_rest, width};
+use super::terminal::{first_output, is_rest, width};
 use super::{Block, Command, Context, command, knows_block};
 
 pub(super) fn knows(line: &str) -> bool {
@@ -52,7 +52,7 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
     if !has_heading {
         mends.push((lines[0].number, RepairSet::default().with(Repair::Heading)));
     }
-    let width = width(lines);
+    let width = width(first_output(lines));
     let (mut at, mut taken) = (0, 0);
     while let Some(line) = lines.get(at) {
         if line.is_fence() || (at > 0 && command(line.text.trim()).is_some()) {

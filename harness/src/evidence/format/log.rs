@@ -1,11 +1,18 @@
-//! Logs of kube-proxy and other components that use klog.
+//! Logs of kube-proxy and other components: klog's text and JSON, and the text of logrus that k3s and containerd write.
 
 use super::super::line::{Line, is_time};
 use super::super::model::{Contents, Format};
-use super::{Block, Context, run};
+use super::{Block, Context, knows_block, run};
+
+/// The most lines of a value between `=<` and `>`.
+const LONGEST_VALUE: usize = 50;
 
 /// `I0614 12:34:56.789012       1 proxier.go:123] ...`
 pub(super) fn knows(line: &str) -> bool {
+    is_klog(line) || is_json(line) || is_logrus(line) || is_headless(line)
+}
+
+fn is_klog(line: &str) -> bool {
     let bytes = line.as_bytes();
     bytes.len() > 20
         && matches!(bytes[0], b'I' | b'W' | b'E' | b'F')
@@ -15,8 +22,118 @@ pub(super) fn knows(line: &str) -> bool {
         && line.contains("] ")
 }
 
+/// `{"ts":1654528123.4,"caller":"iptables/proxier.go:123","msg":"Syncing iptables rules","v":0}` of `--logging-format=json`
+fn is_json(line: &str) -> bool {
+    line.starts_with("{\"ts\":") && line.contains("\"msg\":\"") && line.ends_with('}')
+}
+
+/// `time="2024-06-14T12:34:56Z" level=info msg="Running kube-proxy --cluster-cidr=10.42.0.0/16"`
+fn is_logrus(line: &str) -> bool {
+    line.starts_with("time=\"") && line.contains(" level=") && line.contains(" msg=")
+}
+
+/// `proxier.go:123] "Syncing iptables rules"`, and `"Syncing iptables rules" ipFamily="IPv4"`: the head of the line is cut off.
+fn is_headless(line: &str) -> bool {
+    let of_source = || {
+        let (place, _) = line.split_once("] ")?;
+        let (file, number) = place.rsplit_once(".go:")?;
+        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_-/.".contains(&byte);
+        (file.bytes().all(is_name) && !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+            .then_some(())
+    };
+    let of_message = || {
+        let (message, rest) = line.strip_prefix('"')?.split_once("\" ")?;
+        let (key, value) = rest.split_once('=')?;
+        let is_message = message.starts_with(|first: char| first.is_ascii_uppercase()) && message.contains(' ');
+        let is_key = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-/".contains(&byte));
+        (is_message
+            && is_key
+            && value.starts_with(['"', '<', '[', '{', '&']) | value.starts_with(|own: char| own.is_ascii_digit()))
+        .then_some(())
+    };
+    of_source().or_else(of_message).is_some()
+}
+
 pub(super) fn read(lines: &[Line<'_>], _: &Context) -> Option<Block> {
-    let taken = run(lines, |line| knows(line.trim()));
-    let entries = lines[..taken].iter().filter(|line| !line.is_blank()).count();
-    (taken > 0).then(|| Block::new(Format::ProxyLog, taken, Contents::Entries(entries)))
+    let (mut taken, mut entries, mut settings) = (0, 0, Vec::new());
+    loop {
+        let count = run(&lines[taken..], |line| knows(line.trim()));
+        if count == 0 {
+            break;
+        }
+        let own = &lines[taken..taken + count];
+        entries += own.iter().filter(|line| !line.is_blank()).count();
+        settings.extend(own.iter().filter_map(|line| setting(line.text.trim())));
+        taken += count;
+        taken += value(&lines[taken - 1..]);
+    }
+    (taken > 0).then(|| Block::new(Format::ProxyLog, taken, Contents::Log { entries, settings }))
+}
+
+/// How many lines after the first one belong to a value of several lines that ends the first one: `err=<`, indented lines, ` >`.
+fn value(lines: &[Line<'_>]) -> usize {
+    if !lines[0].text.trim_end().ends_with("=<") {
+        return 0;
+    }
+    let rest = lines[1..].iter().take(LONGEST_VALUE);
+    let own = rest.take_while(|line| !line.is_fence() && !knows_block(line.text.trim()));
+    own.map(|line| line.text.trim()).position(|text| text == ">" || text.starts_with("> ")).map_or(0, |at| at + 1)
+}
+
+/// The setting of the kernel that a line says kube-proxy has set.
+fn setting(line: &str) -> Option<(String, String)> {
+    let name = |path: &str| path.replace('/', ".");
+    // `Set sysctl 'net/netfilter/nf_conntrack_max' to 131072` of older releases.
+    if let Some((path, value)) = line.split_once("Set sysctl '").and_then(|(_, rest)| rest.split_once("' to ")) {
+        return Some((name(path), number(value)?));
+    }
+    if let Some((_, rest)) = line.split_once("\"Set sysctl\" entry=\"") {
+        let (path, rest) = rest.split_once('"')?;
+        return Some((name(path), number(rest.trim_start().strip_prefix("value=")?)?));
+    }
+    let is_localnet =
+        ["\"Setting route_localnet=1", "] Setting route_localnet=1"].iter().any(|start| line.contains(start));
+    is_localnet.then(|| ("net.ipv4.conf.all.route_localnet".to_owned(), "1".to_owned()))
+}
+
+/// The number at the start of a text.
+fn number(text: &str) -> Option<String> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    (digits > 0).then(|| text[..digits].to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::klog("I1127 12:34:56.789012       1 server.go:662] \"Version info\" version=\"v1.30.0\"", true)]
+    #[case::json(
+        r#"{"ts":1654528123.4,"caller":"iptables/proxier.go:123","msg":"Syncing iptables rules","v":0}"#,
+        true
+    )]
+    #[case::logrus(
+        "time=\"2024-06-14T12:34:56Z\" level=info msg=\"Running kube-proxy --healthz-bind-address=127.0.0.1\"",
+        true
+    )]
+    #[case::without_time("proxier.go:805] \"Syncing iptables rules\"", true)]
+    #[case::message("\"SyncProxyRules complete\" ipFamily=\"IPv4\" elapsed=\"12.3ms\"", true)]
+    #[case::sentence("\"This is what I see\" is what he said = nothing", false)]
+    #[case::json_object(r#"{"kind":"Service","msg":"x"}"#, false)]
+    #[case::field(r#""name": "web","#, false)]
+    fn lines_are_known(#[case] line: &str, #[case] expected: bool) {
+        assert_eq!(knows(line), expected);
+    }
+
+    #[rstest]
+    #[case::older("I0614 12:34:56.789012 1 conntrack.go:52] Set sysctl 'net/netfilter/nf_conntrack_max' to 131072", Some(("net.netfilter.nf_conntrack_max", "131072")))]
+    #[case::structured("I0614 12:34:56.789012 1 conntrack.go:59] \"Set sysctl\" entry=\"net/netfilter/nf_conntrack_tcp_timeout_established\" value=86400", Some(("net.netfilter.nf_conntrack_tcp_timeout_established", "86400")))]
+    #[case::localnet("I0614 12:34:56.789012 1 proxier.go:243] \"Setting route_localnet=1 to allow node-ports on localhost\"", Some(("net.ipv4.conf.all.route_localnet", "1")))]
+    #[case::other("I0614 12:34:56.789012 1 proxier.go:243] \"Syncing iptables rules\"", None)]
+    fn settings_are_found(#[case] line: &str, #[case] expected: Option<(&str, &str)>) {
+        let found = setting(line);
+        assert_eq!(found.as_ref().map(|(name, value)| (name.as_str(), value.as_str())), expected);
+    }
 }

@@ -21,7 +21,7 @@ mod tcpdump;
 mod terminal;
 
 pub(super) use json::is_of_json;
-pub use terminal::unwrapped;
+pub(super) use terminal::{is_rest, width};
 
 use super::command::{Command, command};
 use super::line::Line;
@@ -63,10 +63,10 @@ const READERS: [Reader; 15] = [
     listing::read,
     nft::iptables_nft::read,
     nft::read,
+    log::read,
     json::read,
     manifest::read,
     table::read,
-    log::read,
     conntrack::read,
     ip::read,
     ifconfig::read,
@@ -84,6 +84,11 @@ pub(super) fn whole(text: &str) -> Option<Contents> {
 /// The block that starts with the first of these lines.
 pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
     READERS.iter().find_map(|read| read(lines, context))
+}
+
+/// Whether a line starts a table of nft's text, or a part of one.
+pub(super) fn starts_nft(line: &str) -> bool {
+    nft::is_start(line)
 }
 
 /// Whether a line by itself is surely of a format, or a command.

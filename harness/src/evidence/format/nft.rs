@@ -23,7 +23,12 @@ use super::{Block, Context, command};
 const MAX_TRIALS: usize = 12;
 
 pub(super) fn knows(line: &str) -> bool {
-    is_table(line) || is_part(line) || stray::is_bare(line)
+    is_start(line) || stray::is_bare(line)
+}
+
+/// Whether a line is the heading of a table, chain, set or map.
+pub(super) fn is_start(line: &str) -> bool {
+    is_table(line) || is_part(line)
 }
 
 /// `table ip kube-proxy {`

@@ -177,6 +177,8 @@ impl<'l> Lines<'l> {
     fn rule(&mut self, lines: &'l [Line<'_>], at: usize) -> usize {
         let line = &lines[at];
         let text: &str = &line.text;
+        // What all lines are indented by was put in front of them after they were wrapped.
+        let indentation = &text[..text.len() - text.trim_start().len()];
         let is_rule = text.trim_start().starts_with(['-', '[']);
         let joined = if is_rule { wrapped_lines::names_joined(text) } else { None };
         if joined.is_some() {
@@ -190,11 +192,9 @@ impl<'l> Lines<'l> {
         let following: Vec<&str> = lines[at + 1..]
             .iter()
             .take(MAX_LINES)
-            .take_while(|next| {
-                is_open && !next.is_blank() && !next.is_fence() && !next.is_gutter() && !next.is_ellipsis()
-            })
+            .take_while(|next| is_open && !next.is_blank() && !next.is_fence() && !next.is_ellipsis())
             .take_while(|next| !is_other(next))
-            .map(|next| next.text.as_ref())
+            .map(|next| next.text.strip_prefix(indentation).unwrap_or(&next.text))
             .collect();
         if !following.is_empty()
             && let Some((count, whole)) = wrapped_lines::join(joined.as_deref().unwrap_or(text), &following)

@@ -105,3 +105,32 @@ fn parts_of_a_table_are_read_from_json(#[case] kinds: &[&str], #[case] rules: us
     assert_eq!((sets.len(), sets[0].is_whole()), (1, false));
     assert!(sets[0].coverage.has_chain("ip kube-proxy", if rules == 0 { "cluster-ips" } else { "reject-chain" }));
 }
+
+/// `ip -j` says the same as `ip`.
+#[rstest]
+#[case::routes(
+    r#"[{"dst":"default","gateway":"172.18.0.1","dev":"eth0","flags":[]},{"dst":"10.244.1.0/24","gateway":"172.18.0.3","dev":"eth0","flags":[]},
+{"type":"blackhole","dst":"10.244.0.0/16","flags":[]},{"dst":"172.18.0.0/16","dev":"eth0","protocol":"kernel","scope":"link","prefsrc":"172.18.0.2","flags":[]}]"#,
+    "default via 172.18.0.1 dev eth0\n10.244.1.0/24 via 172.18.0.3 dev eth0\nblackhole 10.244.0.0/16\n172.18.0.0/16 dev eth0 src 172.18.0.2\n"
+)]
+#[case::addresses(
+    r#"[{"ifindex":1,"ifname":"lo","addr_info":[{"family":"inet","local":"127.0.0.1","prefixlen":8}]},
+{"ifindex":2,"ifname":"eth0","addr_info":[{"family":"inet","local":"172.18.0.2","prefixlen":16},{"family":"inet6","local":"fe80::1","prefixlen":64}]}]"#,
+    "1: lo: <LOOPBACK,UP> mtu 65536\n    inet 127.0.0.1/8 scope host lo\n2: eth0: <BROADCAST,UP> mtu 1500\n    inet 172.18.0.2/16 scope global eth0\n    inet6 fe80::1/64 scope link\n"
+)]
+#[case::rules(
+    r#"[{"priority":0,"src":"all","table":"local"},{"priority":32766,"src":"all","table":"main"}]"#,
+    "0: from all lookup local\n32766: from all lookup main\n"
+)]
+fn json_of_ip_says_what_its_text_does(#[case] json: &str, #[case] text: &str) {
+    let plain = |evidence: Evidence| {
+        let mut contents = evidence.pieces[0].contents.clone();
+        if let Contents::Routes(routes) = &mut contents {
+            routes.iter_mut().for_each(|route| route.line = 0);
+        }
+        (evidence.pieces.len(), evidence.unread.len(), contents)
+    };
+    let pretty = serde_json::to_string_pretty(&serde_json::from_str::<serde_json::Value>(json).unwrap()).unwrap();
+    let of_text = plain(read(text));
+    assert_eq!((plain(read(json)), plain(read(&pretty))), (of_text.clone(), of_text));
+}

@@ -81,15 +81,18 @@ impl Addresses {
     pub(super) fn new(mut key: Key, known: &Known) -> Self {
         /// Maximum number of keys that are tried: in a small range, all addresses may be taken.
         const KEYS: usize = 200;
+        let of_networks = known.networks.iter().map(IpNet::addr);
+        let taken: HashSet<IpAddr> = known.addresses.iter().copied().chain(of_networks).collect();
         for _ in 0..KEYS {
             let mut addresses = Self::with_key(key.clone(), &known.spans);
+            let is_new = |new: IpAddr, addresses: &Self| !taken.contains(&new) || addresses.is_well_known(new);
             let of_addresses = known.addresses.iter().all(|ip| {
                 let new = addresses.replace(*ip);
-                !known.addresses.contains(&new) || addresses.is_well_known(new)
+                is_new(new, &addresses)
             });
             let of_networks = known.networks.iter().all(|network| {
                 let new = addresses.replace_network(*network);
-                new != *network || addresses.is_well_known_network(*network)
+                is_new(new.addr(), &addresses) || addresses.is_well_known_network(*network)
             });
             if of_addresses && of_networks {
                 return addresses;

@@ -11,8 +11,8 @@ use svclab_rules::ruleset::Rules;
 
 use super::Text;
 use super::key::Key;
-use super::token::{Token, tokens};
-use crate::evidence::{Contents, Evidence, node_rules};
+use super::token::{Token, Wording, tokens};
+use crate::evidence::{Contents, Evidence, node_rules, service_of_hash};
 
 /// Replacement of names and addresses.
 pub(super) trait Rename {
@@ -49,7 +49,9 @@ impl Chains {
         let mut chains = Self::default();
         let mut wanted: HashSet<&str> = HashSet::new();
         for text in texts.iter().map(|text| text.text.as_str()) {
-            for found in tokens(text, names.names()).into_iter().filter(|found| found.token == Token::Chain) {
+            for found in
+                tokens(text, names.names(), Wording::Command).into_iter().filter(|found| found.token == Token::Chain)
+            {
                 let name = &text[found.at];
                 match hash_of(name) {
                     Some(hash) => _ = wanted.insert(hash),
@@ -67,6 +69,12 @@ impl Chains {
                 if wanted.contains(hash.as_str()) {
                     origins.insert(hash, ServicePort { name: name.clone(), protocol });
                 }
+            }
+        }
+        // A hash by which everyone knows the service, without its name in the texts.
+        for hash in wanted.iter().filter(|hash| !origins.contains_key(**hash)).copied().collect::<Vec<_>>() {
+            if let Some((name, protocol)) = ChainHash::parse(hash).and_then(service_of_hash) {
+                origins.insert(hash.to_owned(), ServicePort { name: name.to_owned(), protocol });
             }
         }
         for (hash, ServicePort { name, protocol }) in &origins {

@@ -6,7 +6,8 @@
 //! - `names`: ordinary words that are names in this evidence;
 //! - `addresses`: addresses keep common prefixes, their families, and special properties;
 //! - `chains`: the hashes in names of chains are recomputed for the new names and endpoints;
-//! - `token`: the parts of a text that may be identifying; `notation`: ways to write addresses; `scan`: their replacement in a text;
+//! - `token`: the parts of a text that may be identifying; `notation`: ways to write addresses; `wording`: lines that are sentences, in
+//!   which ordinary words are no names; `scan`: their replacement in a text;
 //! - `verification`: the result is parsed again: it has the same pieces, no token of the original, and rules that handle every packet in
 //!   the same way.
 //!
@@ -23,6 +24,7 @@ mod tests;
 mod token;
 mod verification;
 mod vocabulary;
+mod wording;
 mod words;
 
 use std::path::Path;
@@ -80,11 +82,11 @@ pub fn anonymize_texts(texts: &[Text], seed: Option<&str>) -> Anonymized {
     let mut scan = Scan::new(key, texts, names::in_evidence(&before));
     let chains = Chains::of(texts, &before, &mut scan);
     scan.set_chains(chains);
-    let renamed = |scan: &mut Scan, text: &Text| Text {
-        name: text.name.as_ref().map(|name| scan.replace(name)),
-        text: scan.replace(&text.text),
+    let renamed = |scan: &mut Scan, text: &Text, evidence: &Evidence| Text {
+        name: text.name.as_ref().map(|name| scan.replace_name(name)),
+        text: scan.replace(&text.text, evidence),
     };
-    let new: Vec<Text> = texts.iter().map(|text| renamed(&mut scan, text)).collect();
+    let new: Vec<Text> = texts.iter().zip(&before).map(|(text, evidence)| renamed(&mut scan, text, evidence)).collect();
     let replaced = scan.replaced();
     let after: Vec<Evidence> = new.iter().map(|text| read(&text.text)).collect();
     let proof = verification::prove(&before, &after, &new, &mut scan);

@@ -1,6 +1,6 @@
 //! The ways in which texts write addresses, other than those that the standard library reads.
 //!
-//! - in names of machines and pods: `ip-10-0-1-5`, `fd00-10-244--2.default.pod`;
+//! - in names of machines and pods: `ip-10-0-1-5`, `fd00-10-244--2.default.pod`; in those of variables: `ETCD_10_0_1_5_HOST`;
 //! - in names of reverse zones, whole or in part: `5.1.0.10.in-addr.arpa`, `8.b.d.0.1.0.0.2.ip6.arpa`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -17,6 +17,8 @@ pub(super) enum Notation {
     Plain,
     /// `10-0-1-5`, `fd00--5`
     Dashed,
+    /// `10_0_1_5`
+    Underscored,
     /// `5.1.0.10`, in front of `.in-addr.arpa` and `.ip6.arpa`; of a network, only the labels of its prefix.
     Reversed,
 }
@@ -28,6 +30,7 @@ impl Notation {
         match self {
             Self::Plain => ip.to_string(),
             Self::Dashed => ip.to_string().replace(['.', ':'], "-"),
+            Self::Underscored => ip.to_string().replace('.', "_"),
             Self::Reversed => {
                 let labels: Vec<String> = match ip {
                     IpAddr::V4(ip) => ip.octets().iter().map(u8::to_string).collect(),
@@ -41,17 +44,25 @@ impl Notation {
     }
 }
 
-/// Matches an address in dashes at the start of a text.
-pub(super) fn dashed(text: &str) -> Option<(IpAddr, usize)> {
-    dashed_ipv4(text).or_else(|| dashed_ipv6(text))
+/// Matches an address in dashes or underscores at the start of a text.
+pub(super) fn dashed(text: &str) -> Option<(IpAddr, usize, Notation)> {
+    parts_ipv4(text).or_else(|| dashed_ipv6(text).map(|(ip, length)| (ip, length, Notation::Dashed)))
 }
 
-fn dashed_ipv4(text: &str) -> Option<(IpAddr, usize)> {
-    let length = text.bytes().take(LONGEST).take_while(|byte| byte.is_ascii_digit() || *byte == b'-').count();
-    let end = text[..length].match_indices('-').nth(3).map_or(length, |(at, _)| at);
-    let run = &text[..end];
-    let ip: Ipv4Addr = run.replace('-', ".").parse().ok()?;
-    Some((ip.into(), run.len()))
+/// Matches four numbers with dashes or underscores between them.
+pub(super) fn parts_ipv4(text: &str) -> Option<(IpAddr, usize, Notation)> {
+    let numbers = text.bytes().take_while(u8::is_ascii_digit).take(4).count();
+    let (mark, notation) = match text.as_bytes().get(numbers)? {
+        b'-' => ('-', Notation::Dashed),
+        b'_' => ('_', Notation::Underscored),
+        _ => return None,
+    };
+    let is_part = |byte: &u8| byte.is_ascii_digit() || char::from(*byte) == mark;
+    let length = text.bytes().take(LONGEST).take_while(is_part).count();
+    let end = text[..length].match_indices(mark).nth(3).map_or(length, |(at, _)| at);
+    let run = text[..end].trim_end_matches(mark);
+    let ip: Ipv4Addr = run.replace(mark, ".").parse().ok()?;
+    Some((ip.into(), run.len(), notation))
 }
 
 /// Matches only a pod's DNS name (`.NAMESPACE.pod`), since other names look the same.
@@ -111,11 +122,13 @@ mod tests {
     #[case("fd00-10-244--2.default.pod.cluster.local", Some("fd00:10:244::2"))]
     #[case("ad--1.example.io", None)]
     #[case("2026-11-27-12", None)]
+    #[case("10_0_1_5_HOST", Some("10.0.1.5"))]
+    #[case("10-0_1-5", None)]
     fn dashes_are_read(#[case] text: &str, #[case] expected: Option<&str>) {
         let expected = expected.map(|ip| ip.parse::<IpAddr>().expect("an address"));
-        assert_eq!(dashed(text).map(|(ip, _)| ip), expected);
-        if let Some((ip, length)) = dashed(text) {
-            assert_eq!(Notation::Dashed.write(ip.into()), text[..length]);
+        assert_eq!(dashed(text).map(|(ip, ..)| ip), expected);
+        if let Some((ip, length, notation)) = dashed(text) {
+            assert_eq!(notation.write(ip.into()), text[..length]);
         }
     }
 }

@@ -8,8 +8,10 @@ use super::addresses::{Addresses, Known};
 use super::chains::{Chains, Rename};
 use super::key::Key;
 use super::notation::Notation;
-use super::token::{Found, Token, tokens};
+use super::token::{Found, Token, Wording, tokens};
+use super::wording::wordings;
 use super::words::Words;
+use crate::evidence::Evidence;
 
 /// The replacements.
 pub(super) struct Scan {
@@ -29,7 +31,7 @@ impl Scan {
         let (mut words, mut known) = (HashSet::new(), Known::default());
         for text in texts.iter().flat_map(|text| text.name.iter().chain([&text.text])) {
             let mut before: Option<(usize, IpAddr)> = None;
-            for found in tokens(text, &names) {
+            for found in tokens(text, &names, Wording::Command) {
                 let first = before.take().filter(|(end, _)| text.get(*end..found.at.start) == Some("-"));
                 match found.token {
                     Token::Address(ip, _) => {
@@ -60,12 +62,19 @@ impl Scan {
         self.chains = chains;
     }
 
-    /// Replaces names and addresses in a text.
-    pub(super) fn replace(&mut self, text: &str) -> String {
+    /// Replaces names and addresses in a text of which this is the evidence.
+    pub(super) fn replace(&mut self, text: &str, evidence: &Evidence) -> String {
         let mut out = String::with_capacity(text.len() + text.len() / 8);
-        for line in text.split_inclusive('\n') {
-            self.replace_line(line, &mut out);
+        for (line, wording) in wordings(text, evidence) {
+            self.replace_line(line, wording, &mut out);
         }
+        out
+    }
+
+    /// Replaces names and addresses in a name.
+    pub(super) fn replace_name(&mut self, name: &str) -> String {
+        let mut out = String::with_capacity(name.len());
+        self.replace_line(name, Wording::Command, &mut out);
         out
     }
 
@@ -75,9 +84,9 @@ impl Scan {
 
     /// Replaces names and addresses in a line. If a word gets longer, blanks after it are removed, down to one, so that columns stay
     /// aligned.
-    fn replace_line(&mut self, line: &str, out: &mut String) {
+    fn replace_line(&mut self, line: &str, wording: Wording, out: &mut String) {
         let (mut done, mut grown) = (0, 0isize);
-        for Found { at, token } in tokens(line, &self.names) {
+        for Found { at, token } in tokens(line, &self.names, wording) {
             copy(&line[done..at.start], &mut grown, out);
             done = at.end;
             let new = self.replaced_token(&line[at.clone()], token);
@@ -155,7 +164,7 @@ fn flush(blanks: &mut isize, grown: &mut isize, out: &mut String) {
 
 impl Rename for Scan {
     fn text(&mut self, text: &str) -> String {
-        self.replace(text)
+        self.replace_name(text)
     }
 
     fn address(&mut self, ip: IpAddr) -> IpAddr {

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use ipnet::IpNet;
 
-use super::notation::{Notation, dashed, reversed};
+use super::notation::{Notation, dashed, parts_ipv4, reversed};
 use super::vocabulary::{is_known, is_plain};
 
 /// Name prefixes of pods' interfaces, which continue with a hash of the pod's name.
@@ -45,9 +45,20 @@ pub(super) struct Found {
     pub(super) token: Token,
 }
 
+/// What a line is, which decides whether an ordinary word in it is a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wording {
+    /// Ordinary words are words, unless what is next to one says that it is a name.
+    Sentence,
+    /// Ordinary words are words, unless they are names somewhere in the input.
+    Output,
+    /// Words of the vocabulary are the only ones that are no names.
+    Command,
+}
+
 /// Returns all parts of a text that may be identifying, in order, without words of the vocabulary. Ordinary words in
-/// `names` count as names.
-pub(super) fn tokens(text: &str, names: &HashSet<String>) -> Vec<Found> {
+/// `names` may be names, too.
+pub(super) fn tokens(text: &str, names: &HashSet<String>, wording: Wording) -> Vec<Found> {
     let mut found = Vec::new();
     let mut at = 0;
     while let Some(letter) = text[at..].chars().next() {
@@ -69,7 +80,7 @@ pub(super) fn tokens(text: &str, names: &HashSet<String>) -> Vec<Found> {
         let found_here = if is_start {
             special(&text[at..], before)
         } else {
-            ipv4(&text[at..]).map(|(ip, length)| (length, Token::Address(ip, Notation::Plain)))
+            behind_letter(&text[at..]).map(|(ip, length, notation)| (length, Token::Address(ip, notation)))
         };
         if let Some((length, token)) = found_here {
             found.push(Found { at: at..at + length, token });
@@ -81,7 +92,7 @@ pub(super) fn tokens(text: &str, names: &HashSet<String>) -> Vec<Found> {
             continue;
         }
         let end = at + run_length(&text[at..]);
-        found.extend(word(text, at..end, names));
+        found.extend(word(text, at..end, names, wording));
         at = end;
     }
     found
@@ -112,13 +123,13 @@ pub(super) fn is_ideograph(letter: char) -> bool {
     letter >= '\u{2e80}' && letter.is_alphanumeric()
 }
 
-/// Returns the length of a run of letters and digits. It also ends before an address: `address10.0.0.1`, and between scripts.
+/// Returns the length of a run of letters and digits. It also ends before an address: `address10.0.0.1`, `ip10-0-0-1`, and between scripts.
 fn run_length(text: &str) -> usize {
     let mut before = None;
     for (at, letter) in text.char_indices() {
         let starts_number = letter.is_ascii_digit() && before.is_some_and(|before: char| !before.is_ascii_digit());
         let is_other_script = before.is_some_and(|before| is_ideograph(before) != is_ideograph(letter));
-        if !letter.is_alphanumeric() || is_other_script || starts_number && ipv4(&text[at..]).is_some() {
+        if !letter.is_alphanumeric() || is_other_script || starts_number && behind_letter(&text[at..]).is_some() {
             return at;
         }
         before = Some(letter);
@@ -127,14 +138,12 @@ fn run_length(text: &str) -> usize {
 }
 
 /// Returns a run of letters and digits, if it may be identifying.
-fn word(text: &str, at: Range<usize>, names: &HashSet<String>) -> Option<Found> {
+fn word(text: &str, at: Range<usize>, names: &HashSet<String>, wording: Wording) -> Option<Found> {
     let part = &text[at.clone()];
     if is_number_of_name(text, &at) {
         return Some(Found { at, token: Token::Number });
     }
-    let is_name = || names.contains(&part.to_lowercase());
-    let is_harmless = || is_plain(part) && stands_alone(text, at.start, part.len()) && !is_name();
-    if is_known(part) || is_harmless() || is_option(text, at.start, part.len()) {
+    if is_known(part) || is_ordinary(text, &at, names, wording) || is_option(text, at.start, part.len()) {
         return None;
     }
     let is_interface = |prefix: &&&str| part.starts_with(**prefix) && part.len() >= prefix.len() + 4;
@@ -169,12 +178,67 @@ fn goes_on(text: &str) -> bool {
     text.chars().next().is_some_and(|letter| letter.is_alphanumeric() && !is_ideograph(letter))
 }
 
-/// Splits a text into words without knowledge of formats.
-pub(super) fn plain_words<'t>(text: &'t str, names: &HashSet<String>) -> impl Iterator<Item = &'t str> {
+/// Returns whether a word is one of the language, not a name.
+fn is_ordinary(text: &str, at: &Range<usize>, names: &HashSet<String>, wording: Wording) -> bool {
+    let word = &text[at.clone()];
+    if wording == Wording::Command || !is_plain(word) || !stands_alone(text, at.start, word.len()) {
+        return false;
+    }
+    let [before, behind] = neighbours(text, at);
+    let is_argument = before
+        .strip_prefix('-')
+        .is_some_and(|option| option.starts_with(|own: char| own.is_alphabetic() || own == '-'));
+    let is_named = || names.contains(&word.to_lowercase());
+    let is_shown_as_name =
+        || is_quoted(text, at) || [before, behind].iter().any(|next| NAMED.contains(&next.to_lowercase().as_str()));
+    !is_argument && (!is_named() || wording == Wording::Sentence && !is_shown_as_name())
+}
+
+/// Words next to which a word that is a name somewhere stands for it: `the service front`, `the front pods`.
+const NAMED: [&str; 14] = [
+    "service",
+    "services",
+    "svc",
+    "namespace",
+    "ns",
+    "pod",
+    "pods",
+    "node",
+    "host",
+    "deployment",
+    "container",
+    "endpoints",
+    "called",
+    "named",
+];
+
+/// Returns the words before and behind a part of a text, if only a blank is between. Each word is looked at from two others at most.
+fn neighbours<'t>(text: &'t str, at: &Range<usize>) -> [&'t str; 2] {
+    let before = text[..at.start].strip_suffix(char::is_whitespace).unwrap_or_default();
+    let behind = text[at.end..].strip_prefix(char::is_whitespace).unwrap_or_default();
+    let ends = |letter: char| letter.is_whitespace();
+    [before.rsplit(ends).next().unwrap_or_default(), behind.split(ends).next().unwrap_or_default()]
+}
+
+/// Returns whether a part of a text is in quotes, or is marked as code.
+fn is_quoted(text: &str, at: &Range<usize>) -> bool {
+    let is_mark = |letter: char| "`\"'*#".contains(letter);
+    text[..at.start].ends_with(is_mark) || text[at.end..].starts_with(is_mark)
+}
+
+/// Splits a text into words without knowledge of formats, and leaves out those that do not identify anyone.
+pub(super) fn plain_words<'t>(
+    text: &'t str,
+    names: &HashSet<String>,
+    wording: Wording,
+) -> impl Iterator<Item = &'t str> {
     let starts = text.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty());
-    starts.filter(|word| {
+    starts.filter(move |word| {
         let at = word.as_ptr() as usize - text.as_ptr() as usize;
-        let is_harmless = || is_plain(word) && !names.contains(&word.to_lowercase());
+        let is_harmless = || match wording {
+            Wording::Sentence => is_ordinary(text, &(at..at + word.len()), names, wording),
+            _ => is_plain(word) && !names.contains(&word.to_lowercase()),
+        };
         !is_known(word) && !is_harmless() && !is_option(text, at, word.len())
     })
 }
@@ -192,17 +256,19 @@ fn stands_alone(text: &str, at: usize, length: usize) -> bool {
     opens && closes
 }
 
-/// Letters of common options of iptables, tcpdump, ss, netstat, ps and ls.
-const OPTIONS: [&str; 27] = [
+/// Letters of common options of iptables, tcpdump, ss, netstat, ps, ls and kubectl.
+const OPTIONS: [&str; 30] = [
     "nv", "vn", "nl", "vl", "nvl", "vnl", "nvx", "vx", "ni", "in", "nn", "nni", "nnvv", "vv", "vvv", "vvvv", "it",
-    "ti", "tnlp", "tlnp", "tlpn", "ulpn", "anp", "eo", "ef", "la", "al",
+    "ti", "tnlp", "tlnp", "tlpn", "ulpn", "anp", "eo", "ef", "la", "al", "owide", "oyaml", "ojson",
 ];
 
-/// Returns whether a part consists of option letters: `-ni`.
+/// Returns whether a part consists of option letters: `-ni`, or is an option with a number: `-f1`.
 fn is_option(text: &str, at: usize, length: usize) -> bool {
     let before = text[..at].strip_suffix('-');
     let letters = text[at..at + length].to_ascii_lowercase();
-    OPTIONS.contains(&letters.as_str())
+    let is_number = |digits: &str| (1..=3).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let has_number = || letters.strip_prefix(|own: char| own.is_ascii_lowercase()).is_some_and(is_number);
+    (OPTIONS.contains(&letters.as_str()) || has_number())
         && before.is_some_and(|before| before.is_empty() || before.ends_with(char::is_whitespace))
 }
 
@@ -212,7 +278,7 @@ fn special(text: &str, before: Option<char>) -> Option<(usize, Token)> {
         .or_else(|| hardware(text))
         .or_else(|| chain(text, before))
         .or_else(|| reversed(text).map(|(network, length)| (length, Token::Network(network, Notation::Reversed))))
-        .or_else(|| dashed(text).map(|(ip, length)| (length, Token::Address(ip, Notation::Dashed))))
+        .or_else(|| dashed(text).map(|(ip, length, notation)| (length, Token::Address(ip, notation))))
         .or_else(|| address(text))
 }
 
@@ -273,6 +339,12 @@ fn address(text: &str) -> Option<(usize, Token)> {
     })
 }
 
+/// Matches an address at a digit that follows a letter: `address10.0.0.1`, `ip10-0-0-1`.
+fn behind_letter(text: &str) -> Option<(IpAddr, usize, Notation)> {
+    let plain = || ipv4(text).map(|(ip, length)| (ip, length, Notation::Plain));
+    plain().or_else(|| parts_ipv4(text))
+}
+
 fn ipv4(text: &str) -> Option<(IpAddr, usize)> {
     let run = text.bytes().take(LONGEST_IPV4).take_while(|byte| byte.is_ascii_digit() || *byte == b'.').count();
     // A fifth number is a port, as tcpdump writes it.
@@ -309,10 +381,12 @@ mod tests {
     #[case("-j KUBE-SVC-2CMXP7HKUVJN7L6M", &["KUBE-SVC-2CMXP7HKUVJN7L6M"])]
     #[case("goto service-ULMVA6XW-ns1/svc1/tcp/p80,", &["ULMVA6XW-ns1/svc1/tcp/p80"])]
     #[case("ip-10-0-1-5.ec2", &["10-0-1-5", "ec2"])]
+    #[case("ip10-0-1-5 vm_10_0_1_5 ETCD_10_0_1_5_HOST", &["10-0-1-5", "10_0_1_5", "10_0_1_5"])]
     #[case("cali12ab34 web-0 default/shop:http", &["12ab34", "web", "shop"])]
     #[case("It is the bug.", &[])]
     #[case("bug/please", &["bug", "please"])]
     #[case("tcpdump -ni eth0 x -verbs", &["verbs"])]
+    #[case("kubectl get po -owide | cut -f1 -xy12", &["xy12"])]
     #[case("Müller\u{a0}10.0.0.1\u{a0}sagt", &["Müller", "10.0.0.1", "sagt"])]
     #[case("1.2.3.4.5.6 300.1.1.1", &["1.2.3.4"])]
     #[case("地址是10.0.0.1谢谢 address10.0.0.2port", &["地址是", "10.0.0.1", "谢谢", "10.0.0.2"])]
@@ -323,7 +397,29 @@ mod tests {
     #[case("[1234567:7654321] --limit 1000000/sec seq 1234567:2345678, 0.33333333349", &[])]
     #[case("通过KUBE-SVC-2CMXP7HKUVJN7L6M转跳", &["通过", "KUBE-SVC-2CMXP7HKUVJN7L6M", "转跳"])]
     fn tokens_are_found(#[case] text: &str, #[case] expected: &[&str]) {
-        let found: Vec<&str> = tokens(text, &HashSet::new()).into_iter().map(|found| &text[found.at]).collect();
+        let found = tokens(text, &HashSet::new(), Wording::Output);
+        let found: Vec<&str> = found.into_iter().map(|found| &text[found.at]).collect();
+        assert_eq!(found, expected);
+    }
+
+    /// An ordinary word that is a name somewhere is one where its place says so.
+    #[rstest]
+    #[case::sentence("it should work in front of work", Wording::Sentence, &[])]
+    #[case::in_quotes("goes to `work`, not \"front\"", Wording::Sentence, &["work", "front"])]
+    #[case::by_its_kind("the service work and the front pods", Wording::Sentence, &["work", "front"])]
+    #[case::path("reach front/work here", Wording::Sentence, &["front", "work"])]
+    #[case::argument("run it with -n work", Wording::Sentence, &["work"])]
+    #[case::output("it should work in front", Wording::Output, &["work", "front"])]
+    #[case::other_argument("-m other --name answer --names good", Wording::Output, &["answer", "good"])]
+    #[case::command("kubectl get svc fine", Wording::Command, &["fine"])]
+    fn ordinary_words_are_names_by_their_place(
+        #[case] text: &str,
+        #[case] wording: Wording,
+        #[case] expected: &[&str],
+    ) {
+        let names = HashSet::from(["work", "front"].map(str::to_owned));
+        let found = tokens(text, &names, wording);
+        let found: Vec<&str> = found.into_iter().map(|found| &text[found.at]).collect();
         assert_eq!(found, expected);
     }
 }

@@ -12,6 +12,7 @@ use super::Text;
 use super::addresses::Addresses;
 use super::scan::Scan;
 use super::token::plain_words;
+use super::wording::wordings;
 use crate::diff::image;
 use crate::evidence::{Evidence, NodeRules, Piece, node_rules, read};
 use crate::infer::{Connections, from_evidence};
@@ -64,7 +65,7 @@ pub(super) fn prove(before: &[Evidence], after: &[Evidence], texts: &[Text], sca
             }
         }
     }
-    let (left, kept_hashes) = (left(texts, scan), scan.chains.kept());
+    let (left, kept_hashes) = (left(texts, after, scan), scan.chains.kept());
     Proof { pieces, differing, left, kept_hashes, behaviour: behaviour(before, after, &mut scan.addresses) }
 }
 
@@ -77,12 +78,14 @@ fn is_alike(one: &Piece, other: &Piece) -> bool {
 }
 
 /// Finds replaced words, hashes and addresses that are left in the result, by a search that does not depend on the recognition of tokens.
-fn left(texts: &[Text], scan: &Scan) -> Vec<String> {
+fn left(texts: &[Text], evidence: &[Evidence], scan: &Scan) -> Vec<String> {
     let hashes = scan.chains.replaced().map(str::to_lowercase);
     let words: HashSet<String> = scan.words.replaced().map(str::to_owned).chain(hashes).collect();
     let addresses: HashSet<&IpAddr> = scan.addresses.replaced().map(|(old, _)| old).collect();
     let mut left = Vec::new();
-    for text in texts.iter().flat_map(|text| text.name.iter().chain([&text.text])) {
+    let names = texts.iter().filter_map(|text| text.name.as_ref()).map(|name| (name, None));
+    let contents = texts.iter().zip(evidence).map(|(text, evidence)| (&text.text, Some(evidence)));
+    for (text, evidence) in names.chain(contents) {
         let is_part = |letter: char| letter.is_ascii_hexdigit() || ":.".contains(letter);
         let runs = || text.split(|letter| !is_part(letter));
         let place = |part: &str| part.as_ptr() as usize - text.as_ptr() as usize;
@@ -91,11 +94,13 @@ fn left(texts: &[Text], scan: &Scan) -> Vec<String> {
             addresses_in(run).any(|ip| addresses.contains(&ip) && !is_well_known(ip, behind, &scan.addresses))
         };
         left.extend(runs().filter(old_address).take(MAX_LEFT).map(str::to_owned));
-        let in_dashes = text.split(|letter: char| !letter.is_ascii_digit() && letter != '-').filter(|run| {
-            let groups: Vec<&str> = run.split('-').collect();
-            groups.windows(4).any(|four| four.join(".").parse().is_ok_and(|ip| addresses.contains(&IpAddr::V4(ip))))
-        });
-        left.extend(in_dashes.take(MAX_LEFT).map(str::to_owned));
+        for mark in ['-', '_'] {
+            let in_parts = text.split(|letter: char| !letter.is_ascii_digit() && letter != mark).filter(|run| {
+                let groups: Vec<&str> = run.split(mark).collect();
+                groups.windows(4).any(|four| four.join(".").parse().is_ok_and(|ip| addresses.contains(&IpAddr::V4(ip))))
+            });
+            left.extend(in_parts.take(MAX_LEFT).map(str::to_owned));
+        }
         let identifiers: Vec<&str> = text
             .split(|letter: char| !letter.is_ascii_hexdigit() && !"-:".contains(letter))
             .filter(|run| (MIN_DIGITS..MAX_DIGITS).contains(&run.len()))
@@ -110,7 +115,10 @@ fn left(texts: &[Text], scan: &Scan) -> Vec<String> {
         };
         let is_group = |word: &str| is_in(&ipv6, word) || is_in(&identifiers, word);
         let old_word = |word: &&str| words.contains(word.to_lowercase().as_str()) && !is_group(word);
-        left.extend(plain_words(text, &scan.names).filter(old_word).take(MAX_LEFT).map(str::to_owned));
+        let nothing = Evidence::default();
+        let lines = wordings(text, evidence.unwrap_or(&nothing));
+        let words_of = lines.flat_map(|(line, wording)| plain_words(line, &scan.names, wording));
+        left.extend(words_of.filter(old_word).take(MAX_LEFT).map(str::to_owned));
     }
     left
 }

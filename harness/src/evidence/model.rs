@@ -20,6 +20,8 @@ pub struct Evidence {
     pub pieces: Vec<Piece>,
     /// Lines that are not evidence: sentences, commands, what encloses code.
     pub prose: Vec<Stretch>,
+    /// Those of them that are commands of a terminal.
+    pub(crate) commands: Vec<Stretch>,
     /// Lines that look like evidence, or are in it, and could not be read.
     pub unread: Vec<Unread>,
     /// Releases of Kubernetes that lines name.
@@ -364,8 +366,9 @@ impl Evidence {
         let named = |own: Option<Arc<str>>| own.map_or_else(|| whole.clone(), |own| format!("{whole}/{own}").into());
         self.pieces
             .extend(other.pieces.into_iter().map(|piece| Piece { file: Some(named(piece.file.clone())), ..piece }));
-        self.prose
-            .extend(other.prose.into_iter().map(|prose| Stretch { file: Some(named(prose.file.clone())), ..prose }));
+        let in_file = |lines: Stretch| Stretch { file: Some(named(lines.file.clone())), ..lines };
+        self.prose.extend(other.prose.into_iter().map(in_file));
+        self.commands.extend(other.commands.into_iter().map(in_file));
         let releases = other.releases.into_iter();
         self.releases.extend(releases.map(|one| Release { file: Some(named(one.file.clone())), ..one }));
         self.unread

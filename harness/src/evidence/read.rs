@@ -102,6 +102,7 @@ impl Reader {
             let has_output = command.text.len() > 150 && command.text.contains(" NAME ");
             self.source = Some(Source::of(command, line));
             self.is_adjacent = false;
+            self.evidence.commands.push(Stretch { file: None, first: line.number, last: line.number });
             if has_output {
                 return self.unread(line, "the output starts on the line of its command");
             }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use svclab_rules::cluster::Cluster;
-use svclab_rules::compare::{Finding, Subject, compare_nodes};
+use svclab_rules::compare::{Finding, Subject, compare_own};
 use svclab_rules::promise::Question;
 
 use crate::documents::Document;
@@ -69,7 +69,7 @@ impl<'a> Prepared<'a> {
                     && !other.is_other_tables()
             };
             let written = self.released.iter().find(is_same)?;
-            let found = compare_nodes(&*written.rules, &*document.rules).own;
+            let found = compare_own(&*written.rules, &*document.rules, usize::MAX);
             let is_asked = |finding: &Finding| match &finding.subject {
                 Subject::Service(port) => services.iter().any(|service| port.starts_with(service.as_str())),
                 _ => false,

@@ -10,10 +10,26 @@ use crate::chains::Policy;
 /// A difference and its line.
 type At = (Difference, Line);
 
-/// Returns the differences: services by name, then chains and sets of no service.
-pub(super) fn differences<K: Ord + Display + 'static, S: ServiceRules<K>>(expected: &S, found: &S) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for key in expected.services().chain(found.services()).collect::<BTreeSet<&K>>() {
+/// Returns the differences, `most` at most: services by name, then chains and sets of no service.
+pub(super) fn differences<K: Ord + Display + 'static, S: ServiceRules<K>>(
+    expected: &S,
+    found: &S,
+    most: usize,
+) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = of_services(expected, found).take(most).collect();
+    findings.sort_by(|a, b| a.subject.cmp(&b.subject));
+    let rest = most - findings.len();
+    findings.extend(of_parts(expected, found).take(rest));
+    findings
+}
+
+/// Returns the differences between services, by their keys.
+fn of_services<'s, K: Ord + Display + 'static, S: ServiceRules<K>>(
+    expected: &'s S,
+    found: &'s S,
+) -> impl Iterator<Item = Finding> + use<'s, K, S> {
+    let keys: BTreeSet<&K> = expected.services().chain(found.services()).collect();
+    keys.into_iter().filter(|key| !expected.has_same_service(found, key)).flat_map(|key| {
         let name = expected.names().get(key).or_else(|| found.names().get(key));
         let subject = Subject::Service(name.cloned().unwrap_or_else(|| key.to_string()));
         let first_line = |found: &Service| found.facts.values().filter_map(|stated| stated.line).min();
@@ -24,24 +40,28 @@ pub(super) fn differences<K: Ord + Display + 'static, S: ServiceRules<K>>(expect
                 vec![(Difference::Unexpected(Fact::Whole), found.and_then(|found| first_line(&found)))]
             }
         };
-        let of_service = |(difference, line)| Finding { subject: subject.clone(), difference, line };
-        findings.extend(differences.into_iter().map(of_service));
-    }
-    findings.sort_by(|a, b| a.subject.cmp(&b.subject));
-    let none = Part::default();
-    for subject in expected.subjects().chain(found.subjects()).collect::<BTreeSet<&Subject>>() {
-        let mut record = |(difference, line)| findings.push(Finding { subject: subject.clone(), difference, line });
+        differences.into_iter().map(move |(difference, line)| Finding { subject: subject.clone(), difference, line })
+    })
+}
+
+/// Returns the differences between chains and sets that belong to no service.
+fn of_parts<'s, K: 'static, S: ServiceRules<K>>(
+    expected: &'s S,
+    found: &'s S,
+) -> impl Iterator<Item = Finding> + use<'s, K, S> {
+    let subjects: BTreeSet<&Subject> = expected.subjects().chain(found.subjects()).collect();
+    subjects.into_iter().filter(|subject| !expected.has_same_part(found, subject)).flat_map(|subject| {
         let (should, is) = (expected.part(subject), found.part(subject));
-        let (should, is) = (should.as_deref(), is.as_deref());
-        let empty = |part: Option<&Part>| part.is_none_or(|part| part.order.places.is_empty() && part.rules.is_empty());
-        match (should, is) {
-            (Some(_), None) if empty(should) => record((Difference::Missing(Fact::Whole), None)),
-            (None, Some(_)) if empty(is) => record((Difference::Unexpected(Fact::Whole), None)),
-            _ => {}
-        }
-        part(subject, should.unwrap_or(&none), is.unwrap_or(&none)).into_iter().for_each(record);
-    }
-    findings
+        let empty = |part: &Part| part.order.places.is_empty() && part.rules.is_empty();
+        let whole = match (&should, &is) {
+            (Some(part), None) if empty(part) => Some((Difference::Missing(Fact::Whole), None)),
+            (None, Some(part)) if empty(part) => Some((Difference::Unexpected(Fact::Whole), None)),
+            _ => None,
+        };
+        let [should, is] = [should, is].map(Option::unwrap_or_default);
+        let differences = whole.into_iter().chain(part(subject, &should, &is));
+        differences.map(|(difference, line)| Finding { subject: subject.clone(), difference, line })
+    })
 }
 
 fn service(expected: &Service, found: &Service) -> Vec<At> {

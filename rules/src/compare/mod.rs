@@ -51,7 +51,7 @@ use crate::nftables::Ruleset;
 /// assert_eq!(findings, [format!("chain INPUT of filter: rule `{rule}` is unexpected (line 3)")]);
 /// ```
 pub fn compare<R: Rules>(expected: &R, found: &R) -> Vec<Finding> {
-    expected.findings(found, Scope::All)
+    expected.findings(found, (Scope::All, usize::MAX))
 }
 
 /// The differences, separately for kube-proxy's rules and those of other programs on the same machine.
@@ -68,8 +68,8 @@ pub struct Comparison {
 /// Compares the rules of a machine on which other programs write rules too: in iptables, their rules are compared separately; in nftables,
 /// only tables of the expected families are compared.
 pub fn compare_nodes<R: Rules>(expected: &R, found: &R) -> Comparison {
-    let own = expected.findings(found, Scope::Own);
-    let mut in_others = expected.findings(found, Scope::All);
+    let own = compare_own(expected, found, usize::MAX);
+    let mut in_others = expected.findings(found, (Scope::All, usize::MAX));
     let is_of_other_family = |finding: &Finding| {
         matches!((&finding.subject, &finding.difference), (Subject::Table(_), Difference::Unexpected(Fact::Whole)))
     };
@@ -77,6 +77,13 @@ pub fn compare_nodes<R: Rules>(expected: &R, found: &R) -> Comparison {
     in_others.retain(|finding| !known.contains(finding) && !is_of_other_family(finding));
     in_others.shrink_to_fit();
     Comparison { own, in_others, others: expected.others(found) }
+}
+
+/// Returns the differences in kube-proxy's rules alone, on a machine on which other programs write rules too. Comparing stops after `most`
+/// differences.
+#[doc(hidden)]
+pub fn compare_own<R: Rules>(expected: &R, found: &R, most: usize) -> Vec<Finding> {
+    expected.findings(found, (Scope::Own, most))
 }
 
 /// Rules of a mode, with or without the lines that they were read from.
@@ -100,8 +107,8 @@ mod sealed {
     /// Rules that can be compared with others of their mode.
     #[expect(unnameable_types, reason = "sealed")]
     pub trait Rules {
-        /// Returns the differences of `found`.
-        fn findings(&self, found: &Self, scope: Scope) -> Vec<Finding>;
+        /// Returns the differences of `found` in a scope, at most so many.
+        fn findings(&self, found: &Self, extent: (Scope, usize)) -> Vec<Finding>;
 
         /// Returns how much of `found` is not kube-proxy's, given the expected rules.
         fn others(&self, found: &Self) -> Others;
@@ -109,8 +116,8 @@ mod sealed {
 }
 
 impl sealed::Rules for RuleSet {
-    fn findings(&self, found: &Self, scope: Scope) -> Vec<Finding> {
-        compare_iptables([self, found].map(|rules| iptables::Source { rules, lines: None }), scope)
+    fn findings(&self, found: &Self, extent: (Scope, usize)) -> Vec<Finding> {
+        compare_iptables([self, found].map(|rules| iptables::Source { rules, lines: None }), extent)
     }
 
     fn others(&self, found: &Self) -> Others {
@@ -119,9 +126,9 @@ impl sealed::Rules for RuleSet {
 }
 
 impl sealed::Rules for crate::iptables::Parsed {
-    fn findings(&self, found: &Self, scope: Scope) -> Vec<Finding> {
+    fn findings(&self, found: &Self, extent: (Scope, usize)) -> Vec<Finding> {
         let sources = [self, found].map(|parsed| iptables::Source { rules: &parsed.rules, lines: Some(&parsed.lines) });
-        compare_iptables(sources, scope)
+        compare_iptables(sources, extent)
     }
 
     fn others(&self, found: &Self) -> Others {
@@ -130,8 +137,8 @@ impl sealed::Rules for crate::iptables::Parsed {
 }
 
 impl sealed::Rules for Ruleset {
-    fn findings(&self, found: &Self, scope: Scope) -> Vec<Finding> {
-        compare_nftables([self, found].map(|rules| nftables::Source { rules, lines: None }), scope)
+    fn findings(&self, found: &Self, extent: (Scope, usize)) -> Vec<Finding> {
+        compare_nftables([self, found].map(|rules| nftables::Source { rules, lines: None }), extent)
     }
 
     fn others(&self, _: &Self) -> Others {
@@ -140,9 +147,9 @@ impl sealed::Rules for Ruleset {
 }
 
 impl sealed::Rules for crate::nftables::Parsed {
-    fn findings(&self, found: &Self, scope: Scope) -> Vec<Finding> {
+    fn findings(&self, found: &Self, extent: (Scope, usize)) -> Vec<Finding> {
         let sources = [self, found].map(|parsed| nftables::Source { rules: &parsed.rules, lines: Some(&parsed.lines) });
-        compare_nftables(sources, scope)
+        compare_nftables(sources, extent)
     }
 
     fn others(&self, found: &Self) -> Others {
@@ -153,10 +160,10 @@ impl sealed::Rules for crate::nftables::Parsed {
 
 /// Rules of either mode; rules of different modes cannot be compared.
 impl sealed::Rules for crate::ruleset::Rules {
-    fn findings(&self, found: &Self, scope: Scope) -> Vec<Finding> {
+    fn findings(&self, found: &Self, extent: (Scope, usize)) -> Vec<Finding> {
         match (self, found) {
-            (Self::Iptables(expected), Self::Iptables(found)) => expected.findings(found, scope),
-            (Self::Nftables(expected), Self::Nftables(found)) => expected.findings(found, scope),
+            (Self::Iptables(expected), Self::Iptables(found)) => expected.findings(found, extent),
+            (Self::Nftables(expected), Self::Nftables(found)) => expected.findings(found, extent),
             _ => Vec::new(),
         }
     }
@@ -171,7 +178,7 @@ impl sealed::Rules for crate::ruleset::Rules {
 }
 
 /// A missing table is one finding; the other tables are compared without it.
-fn compare_iptables([expected, found]: [iptables::Source<'_>; 2], scope: Scope) -> Vec<Finding> {
+fn compare_iptables([expected, found]: [iptables::Source<'_>; 2], (scope, most): (Scope, usize)) -> Vec<Finding> {
     let own = (scope == Scope::Own).then(|| Own::of(expected.rules));
     let own = own.as_ref();
     let has = |rules: &RuleSet, name: TableName| {
@@ -186,26 +193,30 @@ fn compare_iptables([expected, found]: [iptables::Source<'_>; 2], scope: Scope) 
         TableName::ALL.into_iter().partition(|name| has(expected.rules, *name) && !there(*name));
     let names = [expected, found].map(|source| chains::iptables::Names::of(source.rules));
     let [of_expected, of_found] = &names;
-    let mut findings: Vec<Finding> = missing.iter().map(|table| missing_table(table.as_str())).collect();
+    let mut findings: Vec<Finding> = missing.iter().map(|table| missing_table(table.as_str())).take(most).collect();
+    let most = most - findings.len();
     findings.extend(differences(
         &iptables::read(expected, [of_expected, of_found], own, &rest),
         &iptables::read(found, [of_found, of_expected], own, &rest),
+        most,
     ));
     findings
 }
 
 /// Each table is compared with that of the same family.
-fn compare_nftables([expected, found]: [nftables::Source<'_>; 2], scope: Scope) -> Vec<Finding> {
+fn compare_nftables([expected, found]: [nftables::Source<'_>; 2], (scope, most): (Scope, usize)) -> Vec<Finding> {
     let mut findings = Vec::new();
     for family in Family::ALL {
         let name = crate::coverage::nft_table(family);
         match (expected.table(family), found.table(family)) {
+            (Some(expected), Some(found)) if expected.table == found.table => {}
             (Some(expected), Some(found)) => {
                 let names = [expected, found].map(|one| chains::nftables::Names::of(one.table));
                 let [of_expected, of_found] = &names;
                 findings.extend(differences(
                     &nftables::read(expected, [of_expected, of_found]),
                     &nftables::read(found, [of_found, of_expected]),
+                    most,
                 ));
             }
             (Some(_), None) => findings.push(missing_table(name)),
@@ -217,6 +228,7 @@ fn compare_nftables([expected, found]: [nftables::Source<'_>; 2], scope: Scope) 
             (None, _) => {}
         }
     }
+    findings.truncate(most);
     findings
 }
 

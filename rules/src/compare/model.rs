@@ -25,6 +25,16 @@ pub(super) trait ServiceRules<K: 'static> {
 
     /// Returns the content of such a chain or set.
     fn part(&self, subject: &Subject) -> Option<Cow<'_, Part>>;
+
+    /// Returns whether the other rule set is known to have the same rules of a service, so that its facts need not be read.
+    fn has_same_service(&self, _other: &Self, _key: &K) -> bool {
+        false
+    }
+
+    /// Returns whether the other rule set is known to have the same rules in a chain or set that belongs to no service.
+    fn has_same_part(&self, _other: &Self, _subject: &Subject) -> bool {
+        false
+    }
 }
 
 /// A rule set as facts about services, and its other rules. `K` is the key of a service port.

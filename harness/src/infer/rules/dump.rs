@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use svclab_rules::cluster::{Cluster, Family, ProxyMode};
-use svclab_rules::compare::{Finding, compare_nodes, completed};
+use svclab_rules::compare::{Finding, compare_own, completed};
 use svclab_rules::coverage::nft_table;
 use svclab_rules::infer::{Infer, Inferred, InferredPort};
 use svclab_rules::iptables::TableName;
@@ -145,25 +145,29 @@ impl Dump {
         })
     }
 
-    /// The rules that kube-proxy writes for the node, for each part that shows a service; `None` where it cannot write any.
-    pub(in crate::infer) fn expected(&self, cluster: &Cluster) -> Option<Vec<Option<Rules>>> {
+    /// The rules that kube-proxy writes for the node, for each part that shows a service of these families; `None` where it cannot write any.
+    pub(in crate::infer) fn expected(
+        &self,
+        families: &[(Family, &NodeRules)],
+        cluster: &Cluster,
+    ) -> Option<Vec<Option<Rules>>> {
         let node = cluster.node(&self.node)?;
         let of_part = |part: &NodeRules| {
-            let families = self.families().filter(|(_, of)| std::ptr::eq(*of, part)).map(|(family, _)| family);
+            let families = families.iter().filter(|(_, of)| std::ptr::eq(*of, part));
             let written: Option<Vec<Rules>> =
-                families.map(|family| Rules::generate(cluster, node, family).ok()).collect();
+                families.map(|(family, _)| Rules::generate(cluster, node, *family).ok()).collect();
             Some(written?.into_iter().reduce(Rules::joined))
         };
         self.parts.iter().map(of_part).collect()
     }
 
-    /// The differences from the rules that are expected. What the text does not show is not a difference.
-    pub(in crate::infer) fn differences(&self, expected: &[Option<Rules>]) -> Vec<Finding> {
+    /// The differences from the rules that are expected, `most` at most. What the text does not show is not a difference.
+    pub(in crate::infer) fn differences(&self, expected: &[Option<Rules>], most: usize) -> Vec<Finding> {
         let of_part = |(part, expected): (&NodeRules, &Option<Rules>)| {
             let Some(expected) = expected else { return Vec::new() };
             let expected = as_named(expected.clone(), &self.renamed);
             let shown = completed(&part.rules, &part.coverage, expected.clone()).rules;
-            compare_nodes(&expected, &shown).own
+            compare_own(&expected, &shown, most)
         };
         self.parts.iter().zip(expected).flat_map(of_part).collect()
     }

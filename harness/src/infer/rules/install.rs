@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use svclab_rules::cluster::{Cluster, Family};
-use svclab_rules::compare::{Completed, compare_nodes, completed};
+use svclab_rules::compare::{Completed, compare_own, completed};
 use svclab_rules::iptables::evaluate::{CompileError, CompileErrorKind, Program};
 use svclab_rules::iptables::{Chain, Match, Negatable, Network, Rule, RuleSet, TableName, Target, UNREAD};
 use svclab_rules::nftables::{self, Condition, Statement};
@@ -86,7 +86,7 @@ fn around(
         (rules, _) => rules,
     };
     let (node, file, mode) = (&dump.node, &part.file, dump.mode());
-    deviations.extend(compare_nodes(&written, &rules).own.into_iter().map(|finding| Deviation {
+    deviations.extend(compare_own(&written, &rules, usize::MAX).into_iter().map(|finding| Deviation {
         node: node.clone(),
         file: file.clone(),
         line: part.first,

@@ -13,7 +13,7 @@ use svclab_rules::ruleset::Rules;
 
 use super::dump::Dump;
 use super::surroundings::Surroundings;
-use crate::evidence::Release;
+use crate::evidence::{NodeRules, Release};
 use crate::infer::CONTRADICTION;
 use crate::infer::objects::{cluster_cidrs, wide};
 use crate::text::{counted, one_line};
@@ -36,9 +36,10 @@ pub(super) fn assume(
     if is_assumed {
         cluster.proxy.cluster_cidrs = pod_ranges(cluster);
     }
-    let dumps = &*if whole.is_empty() { dumps.iter().collect() } else { whole };
+    let dumps: Vec<&Dump> = if whole.is_empty() { dumps.iter().collect() } else { whole };
     cluster.service_cidrs = inferred.proxy.service_cidrs.iter().copied().collect();
-    let mut trials = Trials { dumps, last: None, known: Vec::new() };
+    let dumps = dumps.into_iter().map(|dump| (dump, dump.families().collect())).collect();
+    let mut trials = Trials { dumps, most: usize::MAX, last: None, known: Vec::new() };
     let mut closest = trials.differences(cluster, &cluster.proxy);
     // Of releases that write the same, the newest.
     for version in Profile::kinds().rev() {
@@ -46,6 +47,10 @@ pub(super) fn assume(
     }
     choose(&mut trials, cluster, &mut closest, &|proxy| proxy.localhost_node_ports = !proxy.localhost_node_ports);
     choose(&mut trials, cluster, &mut closest, &|proxy| proxy.tcp_be_liberal = !proxy.tcp_be_liberal);
+    if closest.as_deref().is_some_and(<[Finding]>::is_empty) {
+        // Only whether other releases write the same rules matters then.
+        trials.most = 1;
+    }
     let versions = as_close(&mut trials, cluster, closest.as_deref());
     let contradiction = named.and_then(|named| adopt(&mut trials, cluster, closest.as_deref(), named, &versions));
     let versions = match &contradiction {
@@ -126,13 +131,16 @@ fn as_close(trials: &mut Trials<'_>, cluster: &Cluster, closest: Option<&[Findin
 /// The largest number of differences from the release's rules that are listed.
 const SHOWN: usize = 3;
 
-/// Changes the configuration where rules are closer then.
+/// Changes the configuration where rules are closer then. Nothing is closer than rules that do not differ.
 fn choose(
     trials: &mut Trials<'_>,
     cluster: &mut Cluster,
     closest: &mut Option<Rc<[Finding]>>,
     change: &dyn Fn(&mut ProxyConfig),
 ) {
+    if closest.as_deref().is_some_and(<[Finding]>::is_empty) {
+        return;
+    }
     let mut proxy = cluster.proxy.clone();
     change(&mut proxy);
     let found = trials.differences(cluster, &proxy);
@@ -160,7 +168,10 @@ const HIDDEN: usize = 20;
 
 /// Configurations that were tried. Comparing the rules of thousands of services takes long, and many releases write the same.
 struct Trials<'d> {
-    dumps: &'d [&'d Dump],
+    /// Each dump with its families.
+    dumps: Vec<(&'d Dump, Vec<(Family, &'d NodeRules)>)>,
+    /// How many differences matter.
+    most: usize,
     /// The rules that were compared last, and what was found.
     last: Option<(Vec<ExpectedRules>, Rc<[Finding]>)>,
     known: Vec<(ProxyConfig, Option<Rc<[Finding]>>)>,
@@ -176,7 +187,8 @@ impl Trials<'_> {
             return found.clone();
         }
         let cluster = Cluster { proxy: proxy.clone(), ..cluster.clone() };
-        let expected: Option<Vec<ExpectedRules>> = self.dumps.iter().map(|dump| dump.expected(&cluster)).collect();
+        let expected: Option<Vec<ExpectedRules>> =
+            self.dumps.iter().map(|(dump, families)| dump.expected(families, &cluster)).collect();
         let found = expected.map(|expected| self.compared(expected));
         self.known.push((cluster.proxy, found.clone()));
         found
@@ -189,7 +201,8 @@ impl Trials<'_> {
             return found.clone();
         }
         let each = self.dumps.iter().zip(&expected);
-        let found: Rc<[Finding]> = each.flat_map(|(dump, expected)| dump.differences(expected)).collect();
+        let found: Rc<[Finding]> =
+            each.flat_map(|((dump, _), expected)| dump.differences(expected, self.most)).collect();
         self.last = Some((expected, found.clone()));
         found
     }

@@ -8,7 +8,7 @@ use crate::digits;
 use crate::iptables::{self, ChainHash, Rule, RuleSet, Target};
 
 /// The names in a rule set: of services, and the addresses of endpoints' chains.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Names<'a> {
     /// Service names by the hash in their chains' names.
     services: BTreeMap<ChainHash, &'a str>,
@@ -91,6 +91,11 @@ impl<'a> Names<'a> {
 pub(crate) struct Known<'a>(pub(crate) [&'a Names<'a>; 2]);
 
 impl Known<'_> {
+    /// Returns whether both have the same names.
+    pub(crate) fn are_same(&self) -> bool {
+        self.0[0] == self.0[1]
+    }
+
     fn first<T>(&self, find: impl Fn(&Names<'_>) -> Option<T>) -> Option<T> {
         self.0.iter().find_map(|names| find(names))
     }

@@ -11,6 +11,7 @@ use super::model::{Chance, Line, Part, Place, Service, ServiceRules};
 use super::others::Own;
 use crate::chains::Kind;
 use crate::chains::iptables::{Known, MASQUERADE, NODE_PORTS, Names, effect, kind_of, recall, text};
+use crate::cluster::Family;
 use crate::iptables::{self, ChainHash, Policy, Rule, RuleSet, SourceLines, TableName, Target};
 
 /// Chains with rules of many services, in any order of services.
@@ -38,8 +39,9 @@ pub(super) fn read<'a>(
         chains.extend(table.chains.iter().enumerate().map(of_table));
     }
     chains.sort_by_key(|one| (one.table, &one.chain.name));
-    let names = known.services();
-    let mut reading = Reading { source, known, own, names, services: BTreeMap::new(), parts: BTreeMap::new() };
+    let (names, are_names_same) = (known.services(), known.are_same());
+    let (services, parts) = (BTreeMap::new(), BTreeMap::new());
+    let mut reading = Reading { source, known, are_names_same, own, names, services, parts };
     chains.into_iter().for_each(|chain| reading.note(chain));
     reading
 }
@@ -52,6 +54,14 @@ struct ChainOf<'a> {
     chain: &'a iptables::Chain,
 }
 
+impl ChainOf<'_> {
+    /// Returns whether another rule set has the same chain: everything but its counters.
+    fn is_same(&self, other: &Self) -> bool {
+        let of = |of: &Self| (of.table, of.chain.policy);
+        of(self) == of(other) && self.chain.name == other.chain.name && self.chain.rules == other.chain.rules
+    }
+}
+
 /// A source of facts about a service.
 #[derive(Debug, Clone, Copy)]
 enum Piece<'a> {
@@ -61,11 +71,28 @@ enum Piece<'a> {
     Listed(ChainOf<'a>, usize),
 }
 
+impl Piece<'_> {
+    /// Returns whether another rule set has the same rules here.
+    fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Chain(_, one), Self::Chain(_, other)) => one.is_same(other),
+            (Self::Listed(one, number), Self::Listed(other, other_number)) => {
+                one.table == other.table
+                    && one.chain.name == other.chain.name
+                    && one.chain.rules[*number] == other.chain.rules[*other_number]
+            }
+            _ => false,
+        }
+    }
+}
+
 /// An index of a rule set: rules are printed only for the service or chain that is being compared, to keep memory use low.
 #[derive(Debug)]
 pub(super) struct Reading<'a> {
     source: Source<'a>,
     known: Known<'a>,
+    /// Whether the rule set has the same names of services and endpoints as the one that it is compared with.
+    are_names_same: bool,
     own: Option<&'a Own<'a>>,
     names: BTreeMap<ChainHash, String>,
     services: BTreeMap<ChainHash, Vec<Piece<'a>>>,
@@ -100,9 +127,30 @@ impl ServiceRules<ChainHash> for Reading<'_> {
     fn part(&self, subject: &Subject) -> Option<Cow<'_, Part>> {
         self.parts.get(subject).map(|of| Cow::Owned(self.unowned_rules(*of)))
     }
+
+    fn has_same_service(&self, other: &Self, key: &ChainHash) -> bool {
+        let are_same = |(one, other): (&Vec<Piece<'_>>, &Vec<Piece<'_>>)| {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| one.is_same(other))
+        };
+        self.has_same_names(other) && self.services.get(key).zip(other.services.get(key)).is_some_and(are_same)
+    }
+
+    fn has_same_part(&self, other: &Self, subject: &Subject) -> bool {
+        let are_same = |(one, other): (&ChainOf<'_>, &ChainOf<'_>)| one.is_same(other);
+        self.has_same_names(other) && self.parts.get(subject).zip(other.parts.get(subject)).is_some_and(are_same)
+    }
 }
 
 impl<'a> Reading<'a> {
+    fn family(&self) -> Family {
+        self.source.rules.family
+    }
+
+    /// Returns whether services and endpoints have the same names in both, so that equal rules state equal facts.
+    fn has_same_names(&self, other: &Self) -> bool {
+        self.are_names_same && self.family() == other.family()
+    }
+
     /// Records the service that a chain belongs to.
     fn note(&mut self, of: ChainOf<'a>) {
         match kind_of(&of.chain.name) {
@@ -148,7 +196,7 @@ impl<'a> Reading<'a> {
         let (table, chain) = of.position;
         let line = self.source.lines.and_then(|lines| lines.line(table, chain, number));
         let rule = &of.chain.rules[number];
-        (rule, text(self.source.rules.family, of.chain, rule), line)
+        (rule, text(self.family(), of.chain, rule), line)
     }
 
     /// Returns the rules of a chain in scope, each with its text and line.
@@ -213,7 +261,7 @@ impl<'a> Reading<'a> {
                     rest *= 1.0 - chance.share();
                     service.order.entry(of.chain.name.to_string()).or_default().push(Place::Balance, line);
                 }
-                (Kind::Group(policy), Some(endpoint), None) if recall(rule, self.source.rules.family).is_some() => {
+                (Kind::Group(policy), Some(endpoint), None) if recall(rule, self.family()).is_some() => {
                     service.record(Fact::Affinity(policy, endpoint), text, line);
                     service.order.entry(of.chain.name.to_string()).or_default().push(Place::Affinity, line);
                 }

@@ -55,12 +55,12 @@ fn walk(program: &Program, environment: &Environment, packet: &Packet, narrowing
             branches.into_iter().partition(|branch| branch.outcome == HookVerdict::Accept);
         let walked = on.into_iter().flat_map(|branch| {
             let packet = Packet { output, ..branch.packet };
-            let arrival = Arrival { environment, hook, packet: &packet, tracking: branch.tracking, effects: &[] };
+            let arrival = Arrival { tracking: branch.tracking, ..Arrival::first(environment, hook, &packet) };
             program.walk_with(arrival, Narrowed::by(Some(narrowing)))
         });
         ended.into_iter().chain(walked).collect()
     };
-    let arrival = Arrival { environment, hook: Hook::Prerouting, packet: &packet, tracking, effects: &[] };
+    let arrival = Arrival { tracking, ..Arrival::first(environment, Hook::Prerouting, &packet) };
     let branches = program.walk_with(arrival, Narrowed::by(Some(narrowing)));
     next(Hook::Postrouting, next(Hook::Forward, branches))
 }

@@ -15,7 +15,7 @@ use svclab_rules::iptables::evaluate::Program;
 use svclab_rules::iptables::{RuleSet, generate};
 use svclab_rules::nftables;
 use svclab_rules::walk::{
-    Arrival, Branch, Environment, Hook, HookVerdict, Interface, NoTrace, Packet, Path, Trace, Tracking, Transport,
+    Arrival, Branch, Environment, Hook, HookVerdict, Interface, NoTrace, Packet, Path, Trace, Transport,
 };
 
 const SERVICES: u32 = 10_000;
@@ -68,13 +68,7 @@ fn cross_node(bencher: Bencher<'_, '_>) {
                 for position in next..end {
                     let branch = &branches[position];
                     let packet = Packet { output: Interface::new("veth0"), ..branch.packet };
-                    let arrival = Arrival {
-                        environment: &environment,
-                        hook,
-                        packet: &packet,
-                        tracking: branch.tracking,
-                        effects: &[],
-                    };
+                    let arrival = Arrival { tracking: branch.tracking, ..Arrival::first(&environment, hook, &packet) };
                     program.walk_into(arrival, NoTrace, &mut branches);
                 }
                 next = end;
@@ -99,7 +93,7 @@ fn choose_endpoint_of_nftables(bencher: Bencher<'_, '_>, version: &str) {
 
 /// The first packet of a connection, at PREROUTING.
 fn first<'a>(environment: &'a Environment, packet: &'a Packet) -> Arrival<'a> {
-    Arrival { environment, hook: Hook::Prerouting, packet, tracking: Tracking::first(packet), effects: &[] }
+    Arrival::first(environment, Hook::Prerouting, packet)
 }
 
 /// Walks every flow through PREROUTING, with a function for a program of either language.

@@ -215,7 +215,7 @@ impl Why {
             Self::Firewall => Tracking::first(&packet),
             Self::Invalid => Tracking::Invalid,
         };
-        let arrival = Arrival { environment: side.environment, hook, packet: &packet, tracking, effects: &[] };
+        let arrival = Arrival { tracking, ..Arrival::first(side.environment, hook, &packet) };
         let branches = side.program.walk_with(arrival, Narrowed::by(Some(narrowing)));
         let passes = branches.iter().any(|branch| branch.outcome == HookVerdict::Accept);
         match self {

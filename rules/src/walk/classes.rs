@@ -14,7 +14,7 @@ use super::region::Region;
 /// ```
 /// use svclab_rules::cluster::{Family, Protocol};
 /// use svclab_rules::iptables::{evaluate::Program, parse};
-/// use svclab_rules::walk::{Arrival, Classes, Environment, Hook, Narrowed, Packet, Region, Tracking, Transport};
+/// use svclab_rules::walk::{Arrival, Classes, Environment, Hook, Narrowed, Packet, Region, Transport};
 ///
 /// let text = "*filter\n-A FORWARD -s 10.0.0.0/8 -p tcp -m tcp --dport 80 -j DROP\nCOMMIT\n";
 /// let program = Program::compile(&parse(text, Family::Ipv4).unwrap().rules).unwrap();
@@ -23,9 +23,7 @@ use super::region::Region;
 /// let mut classes = Classes::of([Region::all(Family::Ipv4)], like);
 /// let mut dropped = Vec::new();
 /// while let Some(class) = classes.next_by(|witness, narrowing| {
-///     let tracking = Tracking::first(witness);
-///     let arrival = Arrival { environment: &environment, hook: Hook::Forward, packet: witness, tracking, effects: &[] };
-///     program.walk_with(arrival, Narrowed::by(Some(narrowing)))
+///     program.walk_with(Arrival::first(&environment, Hook::Forward, witness), Narrowed::by(Some(narrowing)))
 /// }) {
 ///     if class.found[0].outcome != svclab_rules::walk::HookVerdict::Accept {
 ///         dropped.push(class.region.to_string());

@@ -31,6 +31,13 @@ pub struct Arrival<'a> {
     pub effects: &'a [Effect],
 }
 
+impl<'a> Arrival<'a> {
+    /// Returns the arrival of the first packet of a connection, with no effects of earlier hooks.
+    pub fn first(environment: &'a Environment, hook: Hook, packet: &'a Packet) -> Self {
+        Self { environment, hook, packet, tracking: Tracking::first(packet), effects: &[] }
+    }
+}
+
 #[expect(private_bounds, reason = "languages are this crate's own")]
 impl<C: Code> Program<C> {
     /// Walks a packet through a hook: see [`Arrival`].

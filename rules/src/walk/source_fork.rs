@@ -62,7 +62,7 @@ COMMIT
     }
 
     fn arrival<'a>(environment: &'a Environment, packet: &'a Packet) -> Arrival<'a> {
-        Arrival { environment, hook: Hook::Prerouting, packet, tracking: Tracking::first(packet), effects: &[] }
+        Arrival::first(environment, Hook::Prerouting, packet)
     }
 
     fn number(source: u8) -> u128 {

@@ -75,15 +75,14 @@ impl Machine {
         let sent = Packet { input: Interface::new("veth1"), ..*packet };
         let tracking = Tracking::unknown(&sent, Some(narrowing));
         let mut fates = Vec::new();
-        let arrival =
-            Arrival { environment: &self.environment, hook: Hook::Prerouting, packet: &sent, tracking, effects: &[] };
+        let arrival = Arrival { tracking, ..Arrival::first(&self.environment, Hook::Prerouting, &sent) };
         for branch in self.program.walk_with(arrival, Narrowed::by(Some(narrowing))) {
-            fates.extend(self.behind(&sent, branch, narrowing));
+            fates.extend(self.after(&sent, branch, narrowing));
         }
         fates
     }
 
-    fn behind(&self, sent: &Packet, branch: Branch<Narrowed>, narrowing: &Narrowing) -> Vec<Fate> {
+    fn after(&self, sent: &Packet, branch: Branch<Narrowed>, narrowing: &Narrowing) -> Vec<Fate> {
         let first = self.fate(sent, &branch);
         if branch.outcome != HookVerdict::Accept {
             return vec![first];
@@ -97,7 +96,7 @@ impl Machine {
         let is_local = narrowing.ask(Field::Destination, bits(to), &own);
         let output = Interface::new("eth0").filter(|_| !is_local);
         let walk = |hook: Hook, packet: Packet, tracking: Tracking| {
-            let arrival = Arrival { environment: &self.environment, hook, packet: &packet, tracking, effects: &[] };
+            let arrival = Arrival { tracking, ..Arrival::first(&self.environment, hook, &packet) };
             self.program.walk_with(arrival, Narrowed::by(Some(narrowing)))
         };
         let mut fates = Vec::new();

@@ -51,9 +51,8 @@ fn packet(from: &str, to: &str) -> Packet {
 fn the_youngest_chain_translates(#[case] older: usize, #[case] to: &str, #[case] by: (&str, &str)) {
     let program = program(older);
     let packet = packet("10.244.9.9", "10.96.0.80");
-    let (environment, tracking) = (&Environment::default(), Tracking::first(&packet));
-    let arrival = Arrival { environment, hook: Hook::Prerouting, packet: &packet, tracking, effects: &[] };
-    let branches = program.walk_with(arrival, Path::default());
+    let environment = Environment::default();
+    let branches = program.walk_with(Arrival::first(&environment, Hook::Prerouting, &packet), Path::default());
     let [branch] = branches.as_slice() else { panic!("{branches:?}") };
     assert_eq!((&branch.outcome, branch.packet.destination), (&HookVerdict::Accept, to.parse().unwrap()));
     let [step] = branch.trace.steps()[..] else { panic!("{branch:?}") };

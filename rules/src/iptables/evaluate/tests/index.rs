@@ -99,7 +99,7 @@ proptest! {
         let packet = Packet::new(address("10.1.0.1"), IpAddr::from([10, 0, 0, host]), Transport::opening(protocol, 1, port));
         let walk = |program: &Program| {
             let (environment, tracking) = (&Environment::default(), Tracking::first(&packet));
-            program.walk_with(Arrival { environment, hook: Hook::Forward, packet: &packet, tracking, effects: &[] }, Path::default())
+            program.walk_with(Arrival { tracking, ..Arrival::first(environment, Hook::Forward, &packet) }, Path::default())
         };
         prop_assert_eq!(walk(&Program::compile(&rules).unwrap()), walk(&Program::without_index(&rules).unwrap()));
     }

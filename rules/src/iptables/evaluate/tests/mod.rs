@@ -26,7 +26,7 @@ fn v4(text: &str) -> Program {
 }
 
 fn walk_traced(program: &Program, hook: Hook, packet: &Packet, tracking: Tracking) -> Vec<Branch<Path>> {
-    program.walk_with(Arrival { environment: &machine(), hook, packet, tracking, effects: &[] }, Path::default())
+    program.walk_with(Arrival { tracking, ..Arrival::first(&machine(), hook, packet) }, Path::default())
 }
 
 /// Returns the only branch of the first packet of a connection.

@@ -4,7 +4,7 @@ use rstest::rstest;
 
 use super::*;
 use crate::nftables::parse_all;
-use crate::walk::{Connection, Direction, Effect, Evaluated, RejectResponse};
+use crate::walk::{Connection, Direction, Effect, Evaluated, RejectResponse, Tracking};
 
 const SETS: &str = "set s {\ntype ipv4_addr\nelements = { 10.0.0.1, 10.0.0.3 }\n}\n\
                     set h {\ntype ipv4_addr . ipv4_addr . inet_proto . inet_service\n\

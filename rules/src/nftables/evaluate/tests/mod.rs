@@ -9,9 +9,7 @@ use super::Program;
 use crate::cluster::Family;
 use crate::nftables::{Ruleset, parse};
 use crate::walk::samples::{address, machine, tcp, word};
-use crate::walk::{
-    Arrival, Branch, Environment, Hook, HookVerdict, Interface, Packet, Path, Share, Tracking, Transport,
-};
+use crate::walk::{Arrival, Branch, Environment, Hook, HookVerdict, Interface, Packet, Path, Share, Transport};
 
 /// Builds a table of these sets and chains.
 fn table(inside: &str) -> Ruleset {
@@ -29,7 +27,7 @@ fn forward(rules: &str, others: &str) -> Program {
 
 /// Returns all branches of the first packet of a connection.
 fn ways(program: &Program, environment: &Environment, hook: Hook, packet: &Packet) -> Vec<Branch<Path>> {
-    let arrival = Arrival { environment, hook, packet, tracking: Tracking::first(packet), effects: &[] };
+    let arrival = Arrival::first(environment, hook, packet);
     let branches = program.walk_with(arrival, Path::default());
     let sum = branches.iter().fold(Share::ZERO, |sum, branch| sum.plus(branch.share));
     assert_eq!(sum, Share::ONE);

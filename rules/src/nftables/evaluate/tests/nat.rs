@@ -4,7 +4,7 @@ use rstest::rstest;
 
 use super::*;
 use crate::nftables::parse_all;
-use crate::walk::SourceNat;
+use crate::walk::{Direction, SourceNat, Tracking};
 
 fn at(hook: &str, kind: &str, priority: i32, rules: &str) -> String {
     format!(
@@ -20,8 +20,8 @@ fn destination(branch: &Branch<Path>) -> String {
 #[test]
 fn a_map_shares_destinations_out() {
     let map = "meta l4proto tcp dnat ip to numgen random mod 2 map { 0 : 10.0.0.1 . 8080, 1 : 10.0.0.2 . 8081 }";
-    let behind = at("prerouting", "filter", 0, "meta mark set meta mark | 0x1");
-    let program = program(&(at("prerouting", "nat", -100, map) + &behind));
+    let after = at("prerouting", "filter", 0, "meta mark set meta mark | 0x1");
+    let program = program(&(at("prerouting", "nat", -100, map) + &after));
     let branches = ways(&program, &machine(), Hook::Prerouting, &tcp("10.9.9.9", "10.96.0.1", 80));
     let seen: Vec<_> = branches.iter().map(|branch| (branch.share, destination(branch), branch.packet.mark)).collect();
     let half = Share::of(1, 2);
@@ -93,8 +93,7 @@ fn filters_see_sources_before_or_after(
     let mut branch = only_branch(&program, hook, &packet);
     assert_eq!(branch.continues(), outcome == "drop");
     branch.settle_source(address("192.0.2.7"), 40_000);
-    let arrival =
-        Arrival { environment: &environment, hook, packet: &packet, tracking: Tracking::first(&packet), effects: &[] };
+    let arrival = Arrival::first(&environment, hook, &packet);
     let branches = program.continue_settled(arrival, branch);
     let ends: Vec<_> = branches.iter().map(|one| (word(&one.outcome), one.packet.mark, one.share)).collect();
     assert_eq!(ends, [(outcome, u32::from(outcome == "accept"), Share::ONE)]);
@@ -131,8 +130,9 @@ fn later_packets_are_asked_nothing() {
     let packet = tcp("10.9.9.9", "10.96.0.1", 80);
     let first = only_branch(&program, Hook::Prerouting, &packet);
     let connection = *first.tracking.connection().unwrap();
-    let tracking = Tracking::established(connection, crate::walk::Direction::Original);
-    let arrival = Arrival { environment: &machine(), hook: Hook::Prerouting, packet: &packet, tracking, effects: &[] };
+    let tracking = Tracking::established(connection, Direction::Original);
+    let environment = machine();
+    let arrival = Arrival { tracking, ..Arrival::first(&environment, Hook::Prerouting, &packet) };
     let later = program.walk_with(arrival, Path::default()).remove(0);
     assert_eq!((later.packet.tuple(), later.trace.steps().len()), (first.packet.tuple(), 0));
 }

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use super::merge::{Change, OutcomeChange};
 use super::render::{outcome_lines, targets, who};
 use super::{Diff, Known, Live, Step};
+use crate::text::list;
 
 /// Returns the changes as a Markdown table, with the examples folded.
 pub fn markdown(diff: &Diff) -> String {
@@ -73,11 +74,8 @@ pub fn matrix(steps: &[Step]) -> String {
 fn entry(change: &Change) -> String {
     let what = notes(change);
     let what = if change.known.is_some() { what } else { format!("`{}`", change.id()) };
-    let services: Vec<&str> =
-        change.services.iter().take(4).map(|name| name.strip_prefix("default/").unwrap_or(name)).collect();
-    let more = change.services.len().saturating_sub(services.len());
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let services = if services.is_empty() { String::new() } else { format!(" ({}{more})", services.join(", ")) };
+    let services = list(change.services.iter().map(|name| name.strip_prefix("default/").unwrap_or(name)), 4);
+    let services = if services.is_empty() { services } else { format!(" ({services})") };
     let first = change.outcomes.first().map(|first| format!("{} → {}", first.contrast.was, first.contrast.is_words()));
     let first = first.unwrap_or_default();
     format!("{what}: {}{services}: {}", escaped(&targets(change)), escaped(&first))

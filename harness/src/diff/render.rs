@@ -5,7 +5,7 @@ use super::notes::Note;
 use super::{Diff, Example, KernelOutcomes, Live};
 use crate::page::{BAD, FAINT, GOOD, MARKED, Page, Settings};
 use crate::scenario::VantageKind;
-use crate::text::{counted, grouped};
+use crate::text::{counted, grouped, list};
 
 /// The maximum number of kinds of destinations named.
 const MAX_TARGETS: usize = 4;
@@ -201,10 +201,8 @@ pub(super) fn targets(change: &Change) -> String {
 
 /// Returns who is affected: services, vantage points, and how many classes of their packets.
 pub(super) fn who(change: &Change) -> String {
-    let services: Vec<&str> = change.services.iter().take(MAX_SERVICES).map(String::as_str).collect();
-    let more = change.services.len().saturating_sub(MAX_SERVICES);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let services = if services.is_empty() { String::new() } else { format!("{}{more}; ", services.join(", ")) };
+    let services = list(&change.services, MAX_SERVICES);
+    let services = if services.is_empty() { services } else { services + "; " };
     let origins: Vec<String> = change.origins.iter().map(|(kind, number)| origin(*kind, *number)).collect();
     let classes = counted(change.classes, "class");
     let most_severe = match (change.severity(), change.most_severe_classes()) {

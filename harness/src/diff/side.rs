@@ -5,7 +5,7 @@ use svclab_rules::ruleset::Unsupported;
 use crate::documents::{self, Document};
 use crate::predict::{Network, PredictError};
 use crate::scenario::{Install, Scenario};
-use crate::text::{one_line, path_text};
+use crate::text::{list, one_line, path_text};
 use crate::topology::{self, Topology};
 
 /// The maximum number of nodes named for a cluster that has no node in common with the other.
@@ -31,14 +31,11 @@ impl<'s> Side<'s> {
 
     /// Returns the file, and its nodes with their addresses.
     pub(super) fn nodes(&self) -> String {
-        let nodes = self.scenario.cluster.nodes.iter().take(MAX_NODES).map(|node| {
+        let nodes = self.scenario.cluster.nodes.iter().map(|node| {
             let addresses: Vec<String> = node.addresses().map(|address| address.to_string()).collect();
             format!("{} ({})", one_line(&node.name), addresses.join(", "))
         });
-        let nodes: Vec<String> = nodes.collect();
-        let more = self.scenario.cluster.nodes.len().saturating_sub(MAX_NODES);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        format!("{} has {}{more}", path_text(&self.scenario.file), nodes.join(", "))
+        format!("{} has {}", path_text(&self.scenario.file), list(nodes, MAX_NODES))
     }
 
     /// Returns the mark of packets that are to be masqueraded.

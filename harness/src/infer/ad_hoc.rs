@@ -155,7 +155,7 @@ pub(crate) fn with_changes(
     };
     let mut findings = Findings::default();
     let (arguments, written) = (Path::new(ARGUMENTS), if is_sent { written(probe) } else { String::new() });
-    // The number of the step is not a part of the probe: it is quoted behind it, where there is one.
+    // The number of the step is not a part of the probe: it is quoted after it, where there is one.
     let step = if probe.step == 0 { String::new() } else { format!("{STEP}{}\n", probe.step) };
     let step_at = Span { file: arguments.to_owned(), line: written.lines().count() + 1, column: STEP.len() + 1 };
     let quoted = written.clone() + &step;

@@ -15,7 +15,7 @@ use super::rules::{Dump, from_dumps};
 use crate::evidence::{Contents, Evidence, OF_IPTABLES_NFT, Piece, node_rules, objects, releases};
 use crate::input::{Diagnostic, Diagnostics, Span};
 use crate::scenario::{CniKind, Note, Setting};
-use crate::text::{counted, one_line};
+use crate::text::{counted, list, one_line};
 
 /// Builds a scenario from what a text, or several files, show: rules of one or several nodes, Kubernetes objects, and settings.
 ///
@@ -306,10 +306,8 @@ fn words_of_settings(left_out: &[String]) -> Option<String> {
         WITH_EFFECT.contains(&last) || last.starts_with("bridge-nf-call-")
     };
     let listed: Vec<&str> = left_out.iter().filter(matters).map(String::as_str).collect();
-    let more = if listed.len() > SHOWN { format!(" and {} more", listed.len() - SHOWN) } else { String::new() };
-    let first = listed.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
     let named = (!listed.is_empty())
-        .then(|| format!("kernel settings not imported, though they may affect packets: {first}{more}"));
+        .then(|| format!("kernel settings not imported, though they may affect packets: {}", list(&listed, SHOWN)));
     let others = left_out.len() - listed.len();
     let others = (others > 0)
         .then(|| format!("{} not imported, without effect on Service traffic", counted(others, "kernel setting")));

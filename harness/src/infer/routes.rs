@@ -15,7 +15,7 @@ use super::merge::Objects;
 use super::rules::Dump;
 use crate::evidence::{Contents, Evidence, Route};
 use crate::scenario::{Cni, CniKind, Overlay};
-use crate::text::{counted, one_line};
+use crate::text::{counted, list, one_line};
 
 /// The most routes that are listed.
 const SHOWN: usize = 5;
@@ -73,14 +73,18 @@ impl<'e> Routes<'e> {
         Some(format!("nodes from routes: {}", words.join(", ")))
     }
 
+    /// The endpoints in a range.
+    fn endpoints_in(&self, range: IpNet) -> impl Iterator<Item = &IpAddr> {
+        self.endpoints.range(range.network()..=range.broadcast())
+    }
+
     /// The ranges of pods by the address of their node.
     fn ranges(&self) -> BTreeMap<IpAddr, PodRanges> {
         let mut ranges: BTreeMap<IpAddr, PodRanges> = BTreeMap::new();
         for (at, route) in self.all.iter().enumerate() {
             let (Some(to), Some(via)) = (route.to, route.via) else { continue };
-            let is_of_pods = to.prefix_len() < to.max_prefix_len()
-                && !to.contains(&via)
-                && self.endpoints.iter().any(|ip| to.contains(ip));
+            let is_of_pods =
+                to.prefix_len() < to.max_prefix_len() && !to.contains(&via) && self.endpoints_in(to).next().is_some();
             if is_of_pods {
                 let own = ranges.entry(via).or_default();
                 if !own.ranges.contains(&to) {
@@ -122,8 +126,9 @@ impl<'e> Routes<'e> {
         own.addresses.extend(of_nodes.iter().filter_map(|(_, route)| route.source));
         let mut others: BTreeMap<IpAddr, Vec<IpNet>> =
             ranges.iter().map(|(via, own)| (*via, own.ranges.clone())).collect();
-        let is_elsewhere = |ip: &IpAddr| ranges.values().any(|own| own.ranges.iter().any(|range| range.contains(ip)));
-        for ip in self.endpoints.iter().filter(|ip| !is_elsewhere(ip)) {
+        let all_ranges = ranges.values().flat_map(|own| &own.ranges);
+        let elsewhere: BTreeSet<&IpAddr> = all_ranges.flat_map(|range| self.endpoints_in(*range)).collect();
+        for ip in self.endpoints.iter().filter(|ip| !elsewhere.contains(ip)) {
             if own.addresses.contains(ip) || own.ranges.iter().any(|range| range.contains(ip)) {
                 continue;
             }
@@ -156,7 +161,7 @@ impl<'e> Routes<'e> {
         let mut notes = Vec::new();
         // Docker's own bridge is on many nodes, whether or not pods are connected to it.
         let is_bridge = |route: &Route| {
-            let is_pods = || route.to.is_some_and(|to| self.endpoints.iter().any(|ip| to.contains(ip)));
+            let is_pods = || route.to.is_some_and(|to| self.endpoints_in(to).next().is_some());
             let device = route.device.as_deref().unwrap_or_default();
             BRIDGES.contains(&device) && (device != DOCKER || is_pods())
         };
@@ -199,18 +204,15 @@ impl<'e> Routes<'e> {
                     && (route.to.is_none() || route.via.is_none() || is_single && route.via.is_none())
         };
         let (made, others): (Vec<&&Route>, Vec<&&Route>) = others.into_iter().partition(|route| is_made(route));
-        let listed: Vec<String> =
-            others.iter().take(SHOWN).map(|route| format!("`{}`", one_line(&route.text))).collect();
-        let more = if others.len() > SHOWN { format!(" and {} more", others.len() - SHOWN) } else { String::new() };
+        let listed = list(others.iter().map(|route| format!("`{}`", one_line(&route.text))), SHOWN);
         let made = (!made.is_empty()).then(|| {
             format!(
                 "{} to the outside, to links and to single pods not imported: a lab creates its own",
                 counted(made.len(), "route")
             )
         });
-        let others = (!listed.is_empty()).then(|| {
-            format!("routes not imported, because a scenario cannot express them: {}{more}", listed.join(", "))
-        });
+        let others = (!others.is_empty())
+            .then(|| format!("routes not imported, because a scenario cannot express them: {listed}"));
         let all: Vec<String> = made.into_iter().chain(others).collect();
         (!all.is_empty()).then(|| all.join("; "))
     }

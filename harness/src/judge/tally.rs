@@ -3,12 +3,12 @@
 use std::net::SocketAddr;
 
 use super::during::bounds_words;
-use super::words::{self, expected_source, is_at, label};
+use super::words::{self, MAX_LISTED, expected_source, is_at, label};
 use super::{Context, Field, Findings, Shares, check_source};
 use crate::observation::{INDEPENDENT, Tally};
 use crate::scenario::{Balance, Expectation, ExpectedOutcome, SourceExpectation, Target};
 use crate::stats::{FalseAlarmRate, conclude, fit, flows_to_distinguish};
-use crate::text::{counted, grouped};
+use crate::text::{counted, grouped, list};
 
 pub(super) fn judge(expectation: &Expectation, tally: &Tally, context: &Context, findings: &mut Findings) {
     let targets: &[Target] = match &expectation.outcome {
@@ -229,7 +229,7 @@ fn judge_reached(expected: String, targets: &[Target], tally: &Tally, findings: 
         let reason = "no endpoints are named: add `delivered`";
         findings.differ(Field::Balance, expected, "not judged", reason);
     } else if !missed.is_empty() {
-        let observed = format!("none at {}", words::list(&missed));
+        let observed = format!("none at {}", list(&missed, MAX_LISTED));
         findings.differ(Field::Balance, expected, observed, "every destination should get a flow");
     }
 }
@@ -257,14 +257,19 @@ fn judge_affinity(expected: bool, targets: &[Target], tally: &Tally, findings: &
     } else if reached.len() > 1 {
         // This needs no statistics.
         if expected {
-            findings.differ(Field::Affinity, words, words::list(&names), "the client did not stay at its endpoint");
+            findings.differ(
+                Field::Affinity,
+                words,
+                list(&names, MAX_LISTED),
+                "the client did not stay at its endpoint",
+            );
         }
     } else if tally.sent < needed {
         let reason =
             format!("this few flows may all reach one endpoint by chance: set `flows` to at least {}", grouped(needed));
         findings.differ(Field::Affinity, words, flows(tally.sent), reason);
     } else if !expected {
-        findings.differ(Field::Affinity, words, words::list(&names), "the client stayed at one endpoint");
+        findings.differ(Field::Affinity, words, list(&names, MAX_LISTED), "the client stayed at one endpoint");
     }
 }
 

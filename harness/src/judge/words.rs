@@ -10,11 +10,11 @@ use crate::scenario::{
     TooBig,
 };
 use crate::stats::percent;
-use crate::text::{UNDERLAY, drop_words, grouped};
+use crate::text::{UNDERLAY, drop_words, grouped, list};
 use crate::wire::Rejection;
 
 /// The number of names in a list before the rest is only counted.
-const LISTED: usize = 6;
+pub(super) const MAX_LISTED: usize = 6;
 
 /// Returns every part of an expectation in words, for a probe from these addresses.
 pub(crate) fn expected_parts(probe: &Probe, expectation: &Expectation, sender: &[IpAddr]) -> Vec<(Field, String)> {
@@ -77,7 +77,7 @@ pub(super) fn outcome_words(outcome: &ExpectedOutcome) -> String {
             match labels.as_slice() {
                 [] => "delivered".to_owned(),
                 [one] => format!("delivered to {one}"),
-                _ => format!("delivered to one of {}", list(&labels)),
+                _ => format!("delivered to one of {}", list(&labels, MAX_LISTED)),
             }
         }
         ExpectedOutcome::Rejected(kind) => reject_words(*kind).to_owned(),
@@ -117,7 +117,7 @@ pub(super) fn observed_outcome(outcome: &ObservedOutcome) -> String {
         ObservedOutcome::Delivered(delivery) => delivery_words(delivery),
         ObservedOutcome::Duplicated(deliveries) => {
             let words: Vec<String> = deliveries.iter().map(delivery_words).collect();
-            list(&words)
+            list(words, MAX_LISTED)
         }
         ObservedOutcome::Rejected(rejection) => rejection_words(rejection),
         ObservedOutcome::Dropped { at, .. } => drop_words(at),
@@ -169,7 +169,7 @@ pub(super) fn balance_words(balance: &Balance, targets: &[Target]) -> String {
         Balance::Shares(shares) => {
             let words: Vec<String> =
                 shares.iter().map(|(target, share)| format!("{} {}", target.label, percent(*share))).collect();
-            list(&words)
+            list(words, MAX_LISTED)
         }
     }
 }
@@ -178,16 +178,7 @@ pub(super) fn balance_words(balance: &Balance, targets: &[Target]) -> String {
 pub(super) fn counts_words(names: &[String], counts: &[u64]) -> String {
     let words: Vec<String> =
         names.iter().zip(counts).map(|(name, count)| format!("{name} {}", grouped(*count))).collect();
-    list(&words)
-}
-
-/// A list, cut after a few items: `a, b, c` or `a, b, c, d, e, f and 44 more`.
-pub(super) fn list(items: &[String]) -> String {
-    match items.len() {
-        // "and 1 more" is no shorter than the last item.
-        count if count > LISTED + 1 => format!("{} and {} more", items[..LISTED].join(", "), count - LISTED),
-        _ => items.join(", "),
-    }
+    list(words, MAX_LISTED)
 }
 
 /// Whether a target is at an address and port.

@@ -1,6 +1,7 @@
 //! Text in svclab's messages: escaping, counting, paths.
 
 mod escape;
+mod list;
 mod number;
 mod path;
 #[cfg(test)]
@@ -14,6 +15,7 @@ use serde::Serialize;
 
 pub use self::escape::{harmless, is_interpreted, one_line, visible};
 pub(crate) use self::escape::{json_escaped, markup};
+pub use self::list::list;
 pub use self::number::within;
 pub use self::path::{Printable, path_text, printable};
 pub(crate) use self::path::{deserialize_path, serialize_path};

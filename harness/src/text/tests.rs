@@ -19,6 +19,15 @@ fn plurals_are_regular(#[case] number: u64, #[case] thing: &str, #[case] text: &
 }
 
 #[rstest]
+#[case(0, "")]
+#[case(2, "0, 1")]
+#[case(3, "0, 1, 2")]
+#[case(4, "0, 1 and 2 more")]
+fn lists_are_cut_where_that_is_shorter(#[case] items: usize, #[case] text: &str) {
+    assert_eq!(list(0..items, 2), text);
+}
+
+#[rstest]
 #[case(7, "7")]
 #[case(999, "999")]
 #[case(1_000, "1,000")]

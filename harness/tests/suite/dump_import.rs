@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use rstest::rstest;
 use svclab::evidence::{self, Evidence};
 use svclab::infer::{self, Assumed, Connections, NodeFile};
-use svclab::scenario::{self, CniKind, Scenario, Tests};
+use svclab::scenario::{self, CniKind, Overlay, Scenario, Tests};
 use svclab::verify::{Disagreement, Options, verify};
 
 use crate::each_file::each_file;
@@ -335,6 +335,45 @@ blackhole 10.99.0.0/16
         "not imported, though they may affect packets: net.ipv4.conf.eth0.rp_filter = 1; 1 kernel setting not imported, without effect",
     ];
     assert!(words.iter().all(|words| said.contains(words)), "{said}");
+}
+
+/// Routes through a tunnel show how pods of other nodes are reached.
+#[test]
+fn routes_through_a_tunnel_show_an_overlay() {
+    let routes = "10.244.1.0/24 dev cni0 proto kernel scope link src 10.244.1.1
+10.244.2.0/24 via 10.244.2.0 dev flannel.1 onlink
+10.244.3.0/24 via 10.244.3.0 dev flannel.1 onlink";
+    let assumed = with_routes(routes, "net.ipv4.ip_forward = 1");
+    let (text, scenario) = read_again(&assumed);
+    assert_eq!(scenario.cni.overlay, Overlay::Vxlan, "{text}");
+    let said = assumed.assumptions.join("\n");
+    assert!(said.contains("reached through VXLAN, because routes use flannel.1"), "{said}");
+    assert!(!said.contains("routes not imported"), "{said}");
+}
+
+/// Nodes among the objects get the ranges that they lack. Routes of several files count.
+#[test]
+fn nodes_among_objects_get_their_ranges_from_routes() {
+    let rules = golden("clusterip-three-endpoints/v1.30-iptables/iptables-save.txt");
+    let node = |number: u8| {
+        format!(
+            "- {{apiVersion: v1, kind: Node, metadata: {{name: n{number}}}, status: {{addresses: [\
+             {{type: InternalIP, address: 192.168.7.{number}}}, {{type: InternalIP, address: 'fd00:7::{number}'}}]}}}}\n"
+        )
+    };
+    let objects = format!("apiVersion: v1\nkind: List\nitems:\n{}{}{}", node(1), node(2), node(3));
+    let first = "$ ip route\n10.244.2.0/24 via 192.168.7.2 dev eth0\n10.99.0.0/16 via 192.168.7.250 dev eth0\n";
+    let second = "$ ip route\n10.244.3.0/24 via 192.168.7.3 dev eth0\n10.98.0.0/16 via 192.168.7.250 dev eth0\n";
+    let mut all = Evidence::default();
+    for (file, text) in [("rules", &*rules), ("objects", &*objects), ("first", first), ("second", second)] {
+        all.add(file, evidence::read(text));
+    }
+    let assumed = infer::from_evidence(&all, Path::new("dump"), &[], Connections::LeftOut)
+        .unwrap_or_else(|errors| panic!("{errors}"));
+    let said = assumed.assumptions.join("\n");
+    assert!(said.contains("pod ranges of nodes from routes: n2 (10.244.2.0/24), n3 (10.244.3.0/24)"), "{said}");
+    // Those on the same lines of two files are both listed.
+    assert!(said.contains("`10.99.0.0/16 via 192.168.7.250 dev eth0`, `10.98.0.0/16 via"), "{said}");
 }
 
 /// Where routes show no node of an endpoint, nodes are assumed as without routes, and the routes are listed.

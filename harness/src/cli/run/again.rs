@@ -11,7 +11,7 @@ use super::super::watch::Watched;
 use super::super::{Exit, diagnostics, interrupt, read, warn};
 use super::{Args, run_once};
 use svclab::scenario::{Scenario, Tests};
-use svclab::text::{counted, printable, reason};
+use svclab::text::{counted, list, printable, reason};
 use svclab::worker::Kind;
 
 /// Runs the tests, and again whenever a file has changed. It ends only with an error of the machine, a signal, or a closed output.
@@ -20,7 +20,7 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Exit> {
         Some(("a report on standard output has one run", "Write the report to a file: `--report json=FILE`."))
     } else if args.paths.iter().any(|path| path.as_os_str() == "-") {
         Some(("standard input does not change", "Name files or folders."))
-    } else if args.kernels.are_several() {
+    } else if args.kernels.has_several() {
         Some(("tests run again on one kernel", "Give --kernel once."))
     } else {
         None
@@ -50,10 +50,7 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Exit> {
             return Ok(Exit::Held);
         }
         changed = interrupt::idle(|| watched.changed()).map_err(failed)?;
-        let names: Vec<String> = changed.iter().take(3).map(|file| printable(file).to_string()).collect();
-        let more = changed.len().saturating_sub(names.len());
-        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-        console.inform(format!("\nchanged: {}{more}\n", names.join(", ")));
+        console.inform(format!("\nchanged: {}\n", list(changed.iter().map(|file| printable(file)), 3)));
     }
 }
 

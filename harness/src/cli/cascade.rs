@@ -145,7 +145,7 @@ fn scenario_report(args: &Args, scenario: &Scenario, console: &Console) -> Resul
         args.kernels.only_with_labs("--sample")?;
         return show(&report, None, args, console);
     };
-    args.kernels.only_as_text(args.format == Format::Text)?;
+    let compares = args.kernels.compares(args.format == Format::Text)?;
     let sample = |location: &WorkerLocation| {
         let mut report = report.clone();
         let progress = Arc::default();
@@ -161,7 +161,7 @@ fn scenario_report(args: &Args, scenario: &Scenario, console: &Console) -> Resul
         drop(bars);
         sampled.map(|()| report).map_err(|failed| trouble(&failed, console))
     };
-    if args.kernels.are_several() {
+    if compares {
         let all = args.kernels.on_each(Kind::Sample, args.backend.into(), console, |location| sample(&location))?;
         let page = |report: &Report| console::render(report, console.settings());
         let compared = Compared { what: "samples", missing: "not sampled" };

@@ -88,7 +88,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
 
 fn attempt(args: &Args, console: &Console) -> Result<Exit, Failure> {
     let is_alone = args.after_path.is_none() && args.after.is_none() && args.after_config.is_none();
-    if is_alone && args.before.is_none() && !args.kernels.are_several() {
+    if is_alone && args.before.is_none() && !args.kernels.has_several() {
         let help = "Name a second input, or choose kube-proxies with `--before 1.27:iptables --after 1.33:nftables`.";
         return Err(Failure::new("there is nothing to compare with", help));
     }

@@ -26,8 +26,7 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
 }
 
 fn examined(args: &Args, console: &Console) -> Result<Exit, Exit> {
-    args.kernels.only_as_text(args.format == Format::Text).map_err(|failure| failure.report(console))?;
-    if args.kernels.are_several() {
+    if args.kernels.compares(args.format == Format::Text).map_err(|failure| failure.report(console))? {
         return on_kernels(args, console);
     }
     let location = args.kernels.other(Kind::Doctor, Backend::System, console)?;
@@ -78,4 +77,28 @@ fn exit(examination: &Examination) -> Exit {
 /// Returns the verdict and the checks.
 fn to_json(examination: &Examination) -> serde_json::Value {
     serde_json::json!({ "enough": examination.is_enough(), "groups": examination.groups })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Without privileges a kernel has fewer groups of checks: the others are compared all the same.
+    #[test]
+    fn checks_are_compared_by_name() {
+        let check = |name: &str, found: &str| Check {
+            name: name.to_owned(),
+            status: Status::Lacking,
+            found: found.to_owned(),
+            fix: None,
+        };
+        let group = |name: &'static str, checks: Vec<Check>| Group { name: name.into(), checks };
+        let limits = |found: &str| group("limits", vec![check("net.core.rmem_max", found)]);
+        let whole = Examination { groups: vec![group("kernel", vec![check("veth", "loaded")]), limits("1")] };
+        let few = Examination { groups: vec![limits("2")] };
+        let [whole, few] = [whole, few].map(|examination| outcomes(&examination));
+        let key = ("limits".to_owned(), "net.core.rmem_max".to_owned());
+        assert_eq!((whole.len(), few.len()), (2, 1));
+        assert_eq!((whole[&key].result.as_str(), few[&key].result.as_str()), ("1", "2"));
+    }
 }

@@ -94,7 +94,7 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     if !args.live {
         args.kernels.only_with_labs("--live").map_err(|failure| failure.report(console))?;
     }
-    if args.kernels.are_several() {
+    if args.kernels.compares(args.format == Format::Text).map_err(|failure| failure.report(console))? {
         return on_kernels(&ad_hoc, args, console);
     }
     let location = match &programs {
@@ -135,7 +135,6 @@ fn judged_in(location: Option<&WorkerLocation>, ad_hoc: &mut AdHocScenario) {
 
 /// Explains the packet on several kernels, one after the other.
 fn on_kernels(ad_hoc: &AdHocScenario, args: &Args, console: &Console) -> Result<Exit, Exit> {
-    args.kernels.only_as_text(args.format == Format::Text).map_err(|failure| failure.report(console))?;
     fit(None, &ad_hoc.scenario).map_err(|why| not_applicable(&why).report(console))?;
     let backend = args.backend.into();
     let all = args.kernels.on_each(Kind::Explain, backend, console, |location| {

@@ -65,14 +65,14 @@ impl KernelArgs {
     }
 
     /// Returns whether there are several kernels.
-    pub(super) fn are_several(&self) -> bool {
+    pub(super) fn has_several(&self) -> bool {
         self.kernel.len() > 1
     }
 
-    /// Rejects several kernels if the result is not text.
-    pub(super) fn only_as_text(&self, is_text: bool) -> Result<(), Failure> {
-        if is_text || !self.are_several() {
-            return Ok(());
+    /// Returns whether results of several kernels are compared; that is rejected unless the result is text.
+    pub(super) fn compares(&self, is_text: bool) -> Result<bool, Failure> {
+        if is_text || !self.has_several() {
+            return Ok(self.has_several());
         }
         let message = "several kernels can only be compared as text; reports and files cover one kernel";
         Err(Failure::new(message, "Leave out --format and options that write files, or name one kernel."))

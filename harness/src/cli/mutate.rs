@@ -41,9 +41,8 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
 fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     let (scenarios, reports) = args.subject.open(Connections::LeftOut, console)?;
     let (backend, format) = (args.subject.backend(), args.subject.format);
-    args.kernels
-        .only_as_text(format == Format::Text && !args.subject.is_reported())
-        .map_err(|failure| failure.report(console))?;
+    let is_text = format == Format::Text && !args.subject.is_reported();
+    let compares = args.kernels.compares(is_text).map_err(|failure| failure.report(console))?;
     let options = Options {
         jobs: args.subject.labs.jobs,
         backend,
@@ -51,7 +50,7 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
         seed: args.seed,
         worker: None,
     };
-    if args.kernels.are_several() {
+    if compares {
         return on_kernels(&scenarios, &options, args, console);
     }
     let location = args.kernels.location(Kind::Mutate, backend, console)?;

@@ -108,21 +108,10 @@ fn run_once(
         return Ok(Exit::Held);
     }
     let is_text = !args.reports.is_asked() && args.pcap.is_none() && args.artifacts.is_none();
-    args.kernels.only_as_text(is_text).map_err(|failure| failure.report(console))?;
+    let compares = args.kernels.compares(is_text).map_err(|failure| failure.report(console))?;
     let reports = Reports::open(&args.reports.report, inputs.iter().map(PathBuf::as_path), console)?;
-    for (option, folder) in [("--pcap", &args.pcap), ("--artifacts", &args.artifacts)] {
-        let Some(folder) = folder else { continue };
-        if folder.as_os_str() == "-" {
-            let help = "Name a folder; `./-` is one that is called `-`.";
-            return Err(Failure::new(format!("{option} takes a folder, not standard output"), help).report(console));
-        }
-        if let Err(error) = writable(folder) {
-            let (folder, reason) = (printable(folder), reason(&error));
-            console.complain(format!("{option}: the folder {folder} cannot be written to: {reason}"));
-            return Err(Exit::Input);
-        }
-    }
-    if args.kernels.are_several() {
+    check_folders(args, console)?;
+    if compares {
         return on_kernels(&scenarios, &options, args, console);
     }
     let location = match ready {
@@ -142,6 +131,23 @@ fn run_once(
         return Err(Exit::Input);
     }
     Ok(exit(&report).with_reports(written))
+}
+
+/// Rejects folders for files of tests that cannot be written to.
+fn check_folders(args: &Args, console: &Console) -> Result<(), Exit> {
+    for (option, folder) in [("--pcap", &args.pcap), ("--artifacts", &args.artifacts)] {
+        let Some(folder) = folder else { continue };
+        if folder.as_os_str() == "-" {
+            let help = "Name a folder; `./-` is one that is called `-`.";
+            return Err(Failure::new(format!("{option} takes a folder, not standard output"), help).report(console));
+        }
+        if let Err(error) = writable(folder) {
+            let (folder, reason) = (printable(folder), reason(&error));
+            console.complain(format!("{option}: the folder {folder} cannot be written to: {reason}"));
+            return Err(Exit::Input);
+        }
+    }
+    Ok(())
 }
 
 /// Runs scenarios on several kernels, one after the other.

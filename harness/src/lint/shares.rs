@@ -55,30 +55,34 @@ fn find_on_node(node: &NodeRules) -> Vec<Finding> {
         }
     }
     all.extend(explained(&found.cascades, mode, |chain| place(TableName::Nat, chain, 1)));
-    for defect in &found.frame_defects {
-        match defect {
-            FrameDefect::MissingJump { table, chain, effect, .. } => {
-                let table = table_named(table);
-                all.push(Finding::new("missing-jump", place(table, chain, 1), defect.to_string(), *effect));
-            }
-            FrameDefect::Repeated { table, chain, first, times, .. } => {
-                let table = table_named(table);
-                let effect = format!(
-                    "every packet that comes to {chain} is compared {times} times; thousands of copies slow the node down"
-                );
-                all.push(Finding::new("duplicate-rules", place(table, chain, *first), defect.to_string(), effect));
-            }
-            FrameDefect::Rejected { table, chain, rule, is_loop, why } => {
-                let table = table_named(table);
-                let at = chain.as_ref().map(|chain| place(table, chain, rule.unwrap_or(1)));
-                let at = at.unwrap_or(Place { file: node.file.clone(), line: node.first });
-                let id = if *is_loop { "chain-loop" } else { "rejected-rule" };
-                all.push(Finding::new(id, at, why.clone(), rejection_effect(node)));
-            }
-            _ => {}
-        }
-    }
+    all.extend(found.frame_defects.iter().filter_map(|defect| of_frame(defect, node, &place)));
     all.into_iter().map(|finding| finding.with_mode(mode)).collect()
+}
+
+/// The finding of a defect in chains of no Service. `place` is that of a chain's rule.
+fn of_frame(
+    defect: &FrameDefect,
+    node: &NodeRules,
+    place: &dyn Fn(TableName, &str, usize) -> Place,
+) -> Option<Finding> {
+    Some(match defect {
+        FrameDefect::MissingJump { table, chain, effect, .. } => {
+            Finding::new("missing-jump", place(table_named(table), chain, 1), defect.to_string(), *effect)
+        }
+        FrameDefect::Repeated { table, chain, first, times, .. } => {
+            let effect = format!(
+                "every packet that comes to {chain} is compared {times} times; thousands of copies slow the node down"
+            );
+            Finding::new("duplicate-rules", place(table_named(table), chain, *first), defect.to_string(), effect)
+        }
+        FrameDefect::Rejected { table, chain, rule, is_loop, why } => {
+            let at = chain.as_ref().map(|chain| place(table_named(table), chain, rule.unwrap_or(1)));
+            let at = at.unwrap_or(Place { file: node.file.clone(), line: node.first });
+            let id = if *is_loop { "chain-loop" } else { "rejected-rule" };
+            Finding::new(id, at, why.clone(), rejection_effect(node))
+        }
+        _ => return None,
+    })
 }
 
 /// The table of iptables with this name; in nftables chains are found without it.

@@ -53,6 +53,32 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
         mends.push((lines[0].number, RepairSet::default().with(Repair::Heading)));
     }
     let width = width(first_output(lines));
+    let taken = rows(lines, width, &mut reader, &mut unread, &mut mends);
+    let mut count =
+        reader.rules() - unread.iter().filter(|(_, reason)| reason.contains("cut off")).count().min(reader.rules());
+    let Listing { rules, lines: source, rounded_digits, cut, mut coverage, unplaced } =
+        reader.finish().unwrap_or_else(empty);
+    let position = |number: &usize| lines[..taken].binary_search_by_key(number, |line| line.number).ok();
+    unread.extend(unplaced.iter().filter_map(position).map(|at| (at, UNPLACED.to_owned())));
+    unread.sort_by_key(|(at, _)| *at);
+    count -= unplaced.len().min(count);
+    let rules = svclab_rules::iptables::Parsed { rules, lines: source };
+    // A filter picks rows, whatever chain they are in.
+    if !matches!(context.command.as_ref().map(Command::filter).unwrap_or_default(), Filter::None | Filter::End) {
+        coverage = Coverage::default();
+    }
+    let contents = Contents::Iptables { rules, count, coverage, rounded_digits, cut };
+    Some(Block { format: Format::IptablesList, taken: taken.max(1), contents, unread, mends })
+}
+
+/// Reads rows up to the end of the listing. Returns how many lines it takes.
+fn rows(
+    lines: &[Line<'_>],
+    width: Option<usize>,
+    reader: &mut ListingReader,
+    unread: &mut Vec<(usize, String)>,
+    mends: &mut Vec<(usize, RepairSet)>,
+) -> usize {
     let (mut at, mut taken) = (0, 0);
     while let Some(line) = lines.get(at) {
         if line.is_fence() || (at > 0 && command(line.text.trim()).is_some()) {
@@ -70,7 +96,7 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
         let (joined, count) = whole_row(&lines[at..], width);
         match reader.line(line.number, joined.as_deref().unwrap_or(&line.text)) {
             ListingLine::Other => {
-                // A line between rows was not read; behind a blank line, or before something else, the listing is over.
+                // A line between rows was not read; after a blank line, or before something else, the listing is over.
                 let is_between = at == taken
                     && lines.get(at + 1).is_some_and(|next| knows(next.text.trim()) && !is_heading(next.text.trim()));
                 if !is_between || knows_block(line.text.trim()) {
@@ -96,21 +122,7 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
         at += count;
         taken = at;
     }
-    let mut count =
-        reader.rules() - unread.iter().filter(|(_, reason)| reason.contains("cut off")).count().min(reader.rules());
-    let Listing { rules, lines: source, rounded_digits, cut, mut coverage, unplaced } =
-        reader.finish().unwrap_or_else(empty);
-    let position = |number: &usize| lines[..taken].binary_search_by_key(number, |line| line.number).ok();
-    unread.extend(unplaced.iter().filter_map(position).map(|at| (at, UNPLACED.to_owned())));
-    unread.sort_by_key(|(at, _)| *at);
-    count -= unplaced.len().min(count);
-    let rules = svclab_rules::iptables::Parsed { rules, lines: source };
-    // A filter picks rows, whatever chain they are in.
-    if !matches!(context.command.as_ref().map(Command::filter).unwrap_or_default(), Filter::None | Filter::End) {
-        coverage = Coverage::default();
-    }
-    let contents = Contents::Iptables { rules, count, coverage, rounded_digits, cut };
-    Some(Block { format: Format::IptablesList, taken: taken.max(1), contents, unread, mends })
+    taken
 }
 
 /// The most lines of a row.

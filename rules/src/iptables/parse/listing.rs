@@ -10,6 +10,7 @@ mod tables;
 mod unfold;
 mod words;
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
 use self::row::{Columns, Row};
@@ -230,47 +231,16 @@ impl ListingReader {
         let tables = tables::tables(&chains);
         let family = family(&chains);
         let mut coverage = Coverage::default();
-        let mut known: HashMap<(TableName, ChainName), usize> = HashMap::new();
-        let mut all: Vec<(TableName, Shown)> = Vec::with_capacity(chains.len());
-        for (shown, (table, has_builtins)) in chains.into_iter().zip(tables) {
-            if has_builtins && !is_broken {
+        for (table, has_builtins) in &tables {
+            if *has_builtins && !is_broken {
                 coverage.add_table(table.as_str());
             }
-            match known.get(&(table, shown.chain.name.clone())) {
-                Some(&at) if all[at].1.chain.rules.len() < shown.chain.rules.len() => all[at] = (table, shown),
-                Some(_) => {}
-                None => {
-                    known.insert((table, shown.chain.name.clone()), all.len());
-                    all.push((table, shown));
-                }
-            }
         }
-        // As in iptables, a chain takes precedence over an extension of its name.
-        for (table, shown) in &mut all {
-            for target in shown.chain.rules.iter_mut().filter_map(|rule| rule.target.as_mut()) {
-                use Target::{Accept, Drop, Goto, Jump, Return};
-                let name = ChainName::from(target.name());
-                if !matches!(target, Jump(_) | Goto(_) | Accept | Drop | Return)
-                    && known.contains_key(&(*table, name.clone()))
-                {
-                    *target = Jump(name);
-                }
-            }
-        }
+        let mut all = once(chains.into_iter().zip(tables).map(|(shown, (table, _))| (table, shown)));
+        read_jumps(&mut all);
+        partial_tables(&all).for_each(|table| coverage.remove_table(table.as_str()));
         let mut rules = RuleSet::new(family);
         let mut lines: Vec<Vec<Vec<usize>>> = Vec::new();
-        let is_partial = |table: TableName| all.iter().any(|(own, shown)| *own == table && !shown.is_whole);
-        // In the kernel, no rule jumps to a missing chain.
-        let lacks_some = |table: TableName| {
-            let own = || all.iter().filter(move |(of, _)| *of == table).map(|(_, shown)| &shown.chain);
-            let names: HashSet<&ChainName> = own().map(|chain| &chain.name).collect();
-            own().flat_map(|chain| &chain.rules).filter_map(Rule::next_chain).any(|next| !names.contains(next))
-        };
-        let partial: Vec<TableName> =
-            TableName::ALL.into_iter().filter(|table| is_partial(*table) || lacks_some(*table)).collect();
-        for table in partial {
-            coverage.remove_table(table.as_str());
-        }
         for (table, Shown { chain, lines: own, is_whole, .. }) in all {
             if is_whole {
                 coverage.add_chain(table.as_str(), &chain.name);
@@ -366,6 +336,55 @@ fn heading(line: &str) -> Option<Chain> {
         None => return None,
     };
     Some(Chain { policy, ..Chain::user(name) })
+}
+
+/// Returns each chain of a table once: of several listings, the longest.
+fn once(chains: impl Iterator<Item = (TableName, Shown)>) -> Vec<(TableName, Shown)> {
+    let mut known: HashMap<(TableName, ChainName), usize> = HashMap::new();
+    let mut all: Vec<(TableName, Shown)> = Vec::new();
+    for (table, shown) in chains {
+        match known.entry((table, shown.chain.name.clone())) {
+            Entry::Occupied(at) => {
+                let at = *at.get();
+                if all[at].1.chain.rules.len() < shown.chain.rules.len() {
+                    all[at] = (table, shown);
+                }
+            }
+            Entry::Vacant(new) => {
+                new.insert(all.len());
+                all.push((table, shown));
+            }
+        }
+    }
+    all
+}
+
+/// Reads targets with the name of a chain as jumps: as in iptables, a chain takes precedence over an extension of its name.
+fn read_jumps(all: &mut [(TableName, Shown)]) {
+    use Target::{Accept, Drop, Goto, Jump, Return};
+    let known: HashSet<(TableName, ChainName)> =
+        all.iter().map(|(table, shown)| (*table, shown.chain.name.clone())).collect();
+    for (table, shown) in all {
+        for target in shown.chain.rules.iter_mut().filter_map(|rule| rule.target.as_mut()) {
+            let name = ChainName::from(target.name());
+            if !matches!(target, Jump(_) | Goto(_) | Accept | Drop | Return) && known.contains(&(*table, name.clone()))
+            {
+                *target = Jump(name);
+            }
+        }
+    }
+}
+
+/// Returns the tables that are not shown completely: with a chain that is cut, or without one that a rule jumps to, since in the kernel no
+/// rule jumps to a missing chain.
+fn partial_tables(all: &[(TableName, Shown)]) -> impl Iterator<Item = TableName> {
+    let is_partial = |table: TableName| all.iter().any(|(own, shown)| *own == table && !shown.is_whole);
+    let lacks_some = |table: TableName| {
+        let own = || all.iter().filter(move |(of, _)| *of == table).map(|(_, shown)| &shown.chain);
+        let names: HashSet<&ChainName> = own().map(|chain| &chain.name).collect();
+        own().flat_map(|chain| &chain.rules).filter_map(Rule::next_chain).any(|next| !names.contains(next))
+    };
+    TableName::ALL.into_iter().filter(move |table| is_partial(*table) || lacks_some(*table))
 }
 
 #[cfg(test)]

@@ -78,7 +78,7 @@ fn open(place: &Path) -> io::Result<Boot> {
 fn keep(made: &Made, place: &Path, cache: &Path) -> io::Result<()> {
     fs::create_dir_all(cache)?;
     remove_unfinished(cache);
-    let (unfinished, mut release) = unfinished(cache)?;
+    let (unfinished, mut release) = unfinished(cache, || {})?;
     release.write_all(made.release.as_bytes())?;
     for (name, bytes) in [(IMAGE, &made.image), (INITRAMFS, &made.initramfs)] {
         fs::write(unfinished.path().join(name), bytes)?;
@@ -93,15 +93,17 @@ fn keep(made: &Made, place: &Path, cache: &Path) -> io::Result<()> {
 }
 
 /// A new folder to write in, and the file in it that is locked until all is written. Another process may consider the folder abandoned
-/// before it is locked, and remove it: then a new one is created.
-fn unfinished(cache: &Path) -> io::Result<(TempDir, File)> {
+/// before it is locked, and remove it: then a new one is created. `unprotected` is called when that may happen.
+fn unfinished(cache: &Path, mut unprotected: impl FnMut()) -> io::Result<(TempDir, File)> {
     loop {
         let folder = tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(cache)?;
         let file = folder.path().join(RELEASE);
+        unprotected();
         let release = match File::create_new(&file) {
             Err(error) if error.kind() == io::ErrorKind::NotFound && cache.is_dir() => continue,
             created => created?,
         };
+        unprotected();
         match release.try_lock() {
             Err(TryLockError::WouldBlock) => {}
             // Where files cannot be locked, none is removed as abandoned either.
@@ -149,8 +151,6 @@ fn unnamed(made: &Made) -> io::Result<Boot> {
 #[cfg(test)]
 mod tests {
     use std::io::Read;
-    use std::sync::atomic::{AtomicBool, Ordering};
-    use std::thread;
 
     use super::*;
 
@@ -173,7 +173,7 @@ mod tests {
         let again = cached_in(Some(cache.path()), &inputs, || panic!("it was made before")).expect("it is there");
         assert_eq!(again.release, "6.1.0");
         assert_eq!(initramfs(again), "first");
-        // Inputs are told apart, not their text.
+        // Inputs are distinguished, not their text.
         let other = cached_in(Some(cache.path()), &["ab".to_owned()], || Ok(made("other"))).expect("it is made");
         assert_eq!(initramfs(other), "other");
     }
@@ -207,22 +207,24 @@ mod tests {
         assert_eq!(left, [written, cache.path().join(key(&[]))]);
     }
 
-    /// Another process looks for abandoned folders all the time.
+    /// Another process takes the first folders for abandoned, before they are locked.
     #[test]
-    fn what_is_about_to_be_written_is_not_taken_away() {
+    fn unlocked_folders_are_created_again() {
         let cache = tempfile::tempdir().expect("a folder");
-        let is_done = AtomicBool::new(false);
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                while !is_done.load(Ordering::Relaxed) {
-                    remove_unfinished(cache.path());
-                }
-            });
-            let kept = (0..300).map(|number| keep(&made("x"), &cache.path().join(number.to_string()), cache.path()));
-            let failed: Vec<io::Error> = kept.filter_map(Result::err).collect();
-            is_done.store(true, Ordering::Relaxed);
-            assert!(failed.is_empty(), "{failed:?}");
-        });
+        let mut times = 0;
+        let unprotected = || {
+            times += 1;
+            // The first folder without a file in it, and the second with one.
+            if [1, 3].contains(&times) {
+                remove_unfinished(cache.path());
+            }
+        };
+        let (folder, release) = unfinished(cache.path(), unprotected).expect("it is created");
+        remove_unfinished(cache.path());
+        assert!(folder.path().join(RELEASE).is_file());
+        assert_eq!(fs::read_dir(cache.path()).expect("it is there").count(), 1);
+        drop(release);
+        assert_eq!(times, 5);
     }
 
     #[test]

@@ -205,7 +205,7 @@ impl Page {
             .word_separator(WordSeparator::AsciiSpace)
             .word_splitter(WordSplitter::NoHyphenation);
         let mut lines: Vec<String> = textwrap::wrap(text, &options).into_iter().map(Into::into).collect();
-        // If not even the first word fits behind a label, the label gets a line of its own.
+        // If not even the first word fits after a label, the label gets a line of its own.
         if !first.trim().is_empty() && lines.first().is_some_and(|line| display_width(line) > width - free) {
             let narrow = " ".repeat(hang.min(width / 4));
             let options = options.initial_indent(&narrow).subsequent_indent(&narrow);

@@ -74,7 +74,7 @@ pub fn anonymize(path: &Path, seed: Option<&str>) -> Result<Anonymized, SourceEr
 
 /// Replaces identifying names and addresses in texts.
 pub fn anonymize_texts(texts: &[Text], seed: Option<&str>) -> Anonymized {
-    // Parts of names and addresses at the ends of lines would be recognised by nobody but the readers of the result.
+    // Parts of names and addresses at the ends of lines would be recognised only by readers of the result.
     let whole = |text: &Text| Text { name: text.name.clone(), text: unwrapped(&text.text).into_owned() };
     let texts = &texts.iter().map(whole).collect::<Vec<Text>>();
     let key = seed.map_or_else(Key::random, Key::from_seed);

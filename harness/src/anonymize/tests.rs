@@ -65,7 +65,7 @@ fn a_hash_by_itself_is_that_of_the_chain(#[case] text: &str, #[case] is_kept: bo
 
 /// The documentation range is kept: its groups do not count as leftover words, even if such a word was replaced elsewhere.
 #[rstest]
-#[case::behind("2001:db8::1 db8")]
+#[case::after("2001:db8::1 db8")]
 #[case::prefix("2001:db8:: db8")]
 #[case::together("2001:db8::}db8")]
 #[case::with_port("[2001:db8::1]:80 db8 2001:db8::2.443")]

@@ -164,13 +164,13 @@ fn is_number_of_name(text: &str, at: &Range<usize>) -> bool {
     }
     let is_letter = |letter: Option<char>| letter.is_some_and(char::is_alphabetic);
     let mut before = text[..at.start].chars().rev();
-    let mut behind = text[at.end..].chars();
+    let mut after = text[at.end..].chars();
     let leads = match before.next() {
         Some('-' | '_' | '/' | '@') => is_letter(before.next()),
         Some(':') => before.next() == Some(':'),
         _ => false,
     };
-    leads || matches!(behind.next(), Some('-' | '_' | '.' | '@' | ':')) && is_letter(behind.next())
+    leads || matches!(after.next(), Some('-' | '_' | '.' | '@' | ':')) && is_letter(after.next())
 }
 
 /// Returns whether a text continues with a letter or digit of the same word.

@@ -90,8 +90,8 @@ fn left(texts: &[Text], evidence: &[Evidence], scan: &Scan) -> Vec<String> {
         let runs = || text.split(|letter| !is_part(letter));
         let place = |part: &str| part.as_ptr() as usize - text.as_ptr() as usize;
         let old_address = |run: &&str| {
-            let behind = &text[place(run) + run.len()..];
-            addresses_in(run).any(|ip| addresses.contains(&ip) && !is_well_known(ip, behind, &scan.addresses))
+            let after = &text[place(run) + run.len()..];
+            addresses_in(run).any(|ip| addresses.contains(&ip) && !is_well_known(ip, after, &scan.addresses))
         };
         left.extend(runs().filter(old_address).take(MAX_LEFT).map(str::to_owned));
         for mark in ['-', '_'] {
@@ -110,8 +110,8 @@ fn left(texts: &[Text], evidence: &[Evidence], scan: &Scan) -> Vec<String> {
         // Groups of new addresses and identifiers are not words: `db8` of the documentation range, which is kept, or any two digits.
         let ipv6: Vec<&str> = runs().filter(|run| addresses_in(run).any(|ip| ip.is_ipv6())).collect();
         let is_in = |all: &[&str], word: &str| {
-            let behind = all.partition_point(|run| place(run) <= place(word));
-            behind.checked_sub(1).is_some_and(|at| place(word) < place(all[at]) + all[at].len())
+            let after = all.partition_point(|run| place(run) <= place(word));
+            after.checked_sub(1).is_some_and(|at| place(word) < place(all[at]) + all[at].len())
         };
         let is_group = |word: &str| is_in(&ipv6, word) || is_in(&identifiers, word);
         let old_word = |word: &&str| words.contains(word.to_lowercase().as_str()) && !is_group(word);
@@ -124,8 +124,8 @@ fn left(texts: &[Text], evidence: &[Evidence], scan: &Scan) -> Vec<String> {
 }
 
 /// Returns whether an address does not change, or is that of a network that does not, whose prefix length follows.
-fn is_well_known(ip: IpAddr, behind: &str, addresses: &Addresses) -> bool {
-    let digits = behind.strip_prefix('/').unwrap_or_default();
+fn is_well_known(ip: IpAddr, after: &str, addresses: &Addresses) -> bool {
+    let digits = after.strip_prefix('/').unwrap_or_default();
     let digits = &digits[..digits.bytes().take(3).take_while(u8::is_ascii_digit).count()];
     let network = digits.parse().ok().and_then(|length| IpNet::new(ip, length).ok());
     addresses.is_well_known(ip) || network.is_some_and(|network| addresses.is_well_known_network(network))

@@ -17,7 +17,7 @@ const MAX_ROWS: usize = 24;
 /// Maximum number of endpoints whose bars each start where the previous one ends.
 const MAX_STEPS: usize = 12;
 /// Maximum and minimum width of a bar.
-const BAR: usize = 20;
+const MAX_BAR: usize = 20;
 const LEAST_BAR: usize = 10;
 /// The headings of the table's columns, and whether they contain numbers.
 const HEADINGS: [(&str, bool); 8] = [
@@ -165,7 +165,7 @@ fn table(page: &mut Page, cascade: &Cascade) {
         }
     }
     let headings = heading(&widths);
-    let room = page.settings.width.saturating_sub(headings.chars().count() + 4).min(BAR);
+    let room = page.settings.width.saturating_sub(headings.chars().count() + 4).min(MAX_BAR);
     page.row(2, headings);
     for (index, (row, step)) in rows.iter().zip(first.iter().chain(last)).enumerate() {
         if between > 0 && index == first.len() {

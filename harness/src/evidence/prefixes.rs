@@ -14,7 +14,7 @@ use super::wrapped_lines::{Quality, quality};
 type Layer = (Repair, for<'a> fn(&'a str) -> Option<Cow<'a, str>>);
 
 const LAYERS: [Layer; 13] = [
-    (Repair::Quote, |line| behind(line.trim_start(), ">").map(Cow::Borrowed)),
+    (Repair::Quote, |line| after(line.trim_start(), ">").map(Cow::Borrowed)),
     (Repair::Diff, |line| line.strip_prefix('+').filter(|rest| !rest.starts_with("++")).map(Cow::Borrowed)),
     (Repair::LogPrefix, |line| log_prefix(line).map(Cow::Borrowed)),
     // A blank is of the line itself where not all lines have one.
@@ -25,7 +25,7 @@ const LAYERS: [Layer; 13] = [
         let text = line.trim().strip_prefix('|')?.trim_matches('|');
         Some(Cow::Borrowed(text.strip_prefix(' ').unwrap_or(text)))
     }),
-    (Repair::Comment, |line| behind(line.trim_start(), "//").map(Cow::Borrowed)),
+    (Repair::Comment, |line| after(line.trim_start(), "//").map(Cow::Borrowed)),
     (Repair::Bullet, |line| bullet(line).map(Cow::Borrowed)),
     (Repair::Backticks, |line| {
         let text = line.trim();
@@ -141,7 +141,7 @@ fn is_known_inside(text: &str, depth: usize) -> bool {
 }
 
 /// The text after a mark, and after one blank that follows it.
-fn behind<'a>(line: &'a str, mark: &str) -> Option<&'a str> {
+fn after<'a>(line: &'a str, mark: &str) -> Option<&'a str> {
     let rest = line.strip_prefix(mark)?;
     Some(rest.strip_prefix(' ').unwrap_or(rest))
 }

@@ -98,7 +98,7 @@ impl Reader {
             return self.prose(line);
         }
         if let Some(command) = command(line.text.trim()) {
-            // A page that lost its line ends has the output behind the command.
+            // A page that lost its line ends has the output after the command.
             let has_output = command.text.len() > 150 && command.text.contains(" NAME ");
             self.source = Some(Source::of(command, line));
             self.is_adjacent = false;

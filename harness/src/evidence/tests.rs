@@ -301,7 +301,7 @@ tcp      6 431999 ESTABLISHED src=10.244.1.3 dst=10.96.0.80 sport=41000 dport=80
     assert_eq!(connections(&wrapped(rows, width)), connections(rows));
 }
 
-/// A description behind what a terminal, a log or a mail puts before its lines is read.
+/// A description after what a terminal, a log or a mail puts before its lines is read.
 #[rstest]
 #[case::quote("> ")]
 #[case::journald("Jun 14 12:00:00 node-1 kube-proxy[123]: ")]

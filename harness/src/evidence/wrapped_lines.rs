@@ -129,7 +129,7 @@ fn split_rule(text: &str) -> Option<(&str, &str)> {
     text.strip_prefix("-A ").map(|rest| rest.split_once(' ').unwrap_or((rest, "")))
 }
 
-/// A rule of either family; of the errors that which is farther behind.
+/// A rule of either family; of the errors the one that is further on.
 fn parsed(rest: &str) -> Result<Rule, ParseError> {
     let first = match parse_rule(rest, Family::Ipv4) {
         Ok(rule) => return Ok(rule),

@@ -58,7 +58,7 @@ impl Traversal<'_, '_> {
                 HookVerdict::Accept if branch.source_nat.is_some() => Some(Ended::Dropped(netns, Cause::NoAddress)),
                 outcome => self.ended(netns, family, outcome),
             };
-            let state = behind(netns, hook, state, branch);
+            let state = after(netns, hook, state, branch);
             // The tables that request rerouting do so before the filter tables run.
             let rerouted = how.is_some() && state.reroute;
             let way = rerouted.then(|| machine.route_output(state.packet.source, state.packet.destination, self.set()));
@@ -151,7 +151,7 @@ impl Traversal<'_, '_> {
 }
 
 /// The state after a hook, for one of the possible branches.
-fn behind(netns: NetnsId, hook: Hook, state: PacketState, mut branch: Branch<Narrowed>) -> PacketState {
+fn after(netns: NetnsId, hook: Hook, state: PacketState, mut branch: Branch<Narrowed>) -> PacketState {
     let path = std::mem::take(&mut branch.trace.path);
     let family = Family::of(state.packet.destination);
     let (came, left, tracking) = (state.packet, branch.packet, state.tracking);

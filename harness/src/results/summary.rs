@@ -6,7 +6,7 @@ use crate::report::Status;
 use crate::text::{duration, markup, one_line};
 
 /// The width of a bar, in characters.
-const BAR: usize = 20;
+const BAR_WIDTH: usize = 20;
 /// The number of failures that are printed in full: a job's summary is limited to 1 MiB.
 const MAX_FAILURES: usize = 40;
 /// The maximum length of a failure's text, in characters.
@@ -109,10 +109,10 @@ fn table(results: &Results) -> String {
 fn bar(part: usize, all: usize) -> String {
     let full = match (part, all) {
         (_, 0) | (0, _) => 0,
-        (part, all) if part == all => BAR,
-        (part, all) => (BAR * part / all).clamp(1, BAR - 1),
+        (part, all) if part == all => BAR_WIDTH,
+        (part, all) => (BAR_WIDTH * part / all).clamp(1, BAR_WIDTH - 1),
     };
-    "█".repeat(full) + &"░".repeat(BAR - full)
+    "█".repeat(full) + &"░".repeat(BAR_WIDTH - full)
 }
 
 fn seconds(seconds: Option<f64>) -> String {
@@ -157,12 +157,12 @@ mod tests {
 
     #[rstest]
     #[case(0, 3, 0)]
-    #[case(3, 3, BAR)]
-    #[case(999, 1_000, BAR - 1)]
+    #[case(3, 3, BAR_WIDTH)]
+    #[case(999, 1_000, BAR_WIDTH - 1)]
     #[case(1, 1_000, 1)]
     fn only_all_is_a_full_bar(#[case] part: usize, #[case] all: usize, #[case] full: usize) {
         assert_eq!(bar(part, all).matches('█').count(), full);
-        assert_eq!(bar(part, all).chars().count(), BAR);
+        assert_eq!(bar(part, all).chars().count(), BAR_WIDTH);
     }
 
     #[test]

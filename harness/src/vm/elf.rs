@@ -56,7 +56,7 @@ fn read_needs(bytes: &[u8]) -> read::Result<Needs> {
     Ok(needs)
 }
 
-/// The bytes in which headers of segments are: linkers write them behind the file's header.
+/// The bytes in which headers of segments are: linkers write them after the file's header.
 const HEADERS: u64 = 64 << 10;
 /// The fields of an ELF header for sections: where they are; how many, and which of them has their names (`elf(5)`).
 const SECTIONS: [Range<usize>; 2] = [0x28..0x30, 0x3c..0x40];
@@ -157,13 +157,13 @@ mod tests {
         assert_eq!(glibc_release(text.as_bytes()), release);
     }
 
-    /// The segments behind the header, which says where sections are.
+    /// The segments after the header, which says where sections are.
     fn segments(bytes: &[u8]) -> Vec<&[u8]> {
         let header = FileHeader64::<Endianness>::parse(bytes).expect("a program");
         let endian = header.endian().expect("a program");
         let segments = header.program_headers(endian, bytes).expect("a program").iter();
-        let behind = segments.filter(|segment| segment.p_offset(endian) > 0);
-        behind.map(|segment| segment.data(endian, bytes).expect("its bytes")).collect()
+        let after = segments.filter(|segment| segment.p_offset(endian) > 0);
+        after.map(|segment| segment.data(endian, bytes).expect("its bytes")).collect()
     }
 
     #[test]

@@ -144,7 +144,7 @@ fn first(lines: &[&str], starts: &[&str]) -> Option<usize> {
     lines.iter().position(|line| starts.iter().any(|start| message(line).starts_with(start)))
 }
 
-/// The lines around one that shows a cause: some before it, and the trace behind it.
+/// The lines around one that shows a cause: some before it, and the trace after it.
 fn excerpt<'l, 't>(lines: &'l [&'t str], at: usize) -> &'l [&'t str] {
     let start = at.saturating_sub(SHOWN / 2);
     &lines[start..lines.len().min(start + SHOWN)]

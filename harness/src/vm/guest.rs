@@ -27,7 +27,7 @@ pub(super) const COMPLAINT: &str = "svclab: the machine is not ready: ";
 pub(super) const MODULES: &str = "/svclab/modules";
 pub(super) const ORDER: &str = "/svclab/modules/order";
 
-/// What ends a module that is signed, behind its signature.
+/// What ends a module that is signed, after its signature.
 const SIGNED: &[u8] = b"~Module signature appended~\n";
 /// How a kernel rejects modules without a signature, if it does: since 5.4, before, and when it is locked down.
 const UNSIGNED: [Errno; 3] = [Errno::EKEYREJECTED, Errno::ENOKEY, Errno::EPERM];

@@ -49,7 +49,7 @@ const IF_THERE: &[&str] = &[
     "sch_tbf",
 ];
 
-/// All that are loaded, in the order in which they are looked for: first what tells svclab that another one fails.
+/// All that are loaded, in the order in which they are looked for: first what reports to svclab that another one fails.
 fn loaded() -> impl Iterator<Item = &'static str> {
     CHANNEL.iter().chain(&NEEDED).chain(IF_THERE).copied()
 }
@@ -106,7 +106,7 @@ impl<'t> Modules<'t> {
         self.files.values().map(|path| self.tree.fingerprint(path)).chain(list).collect()
     }
 
-    /// The modules that labs need, each behind those that it depends on; those of the channel first.
+    /// The modules that labs need, each after those that it depends on; those of the channel first.
     ///
     /// # Errors
     ///

@@ -123,7 +123,7 @@ fn of_this_process(file: RawFd) -> String {
 /// source of random numbers, and wait for the end of a grace period of RCU longer than it must.
 const OMITTED: &str = "init_on_alloc=0 cryptomgr.notests=1 initcall_blacklist=jent_mod_init rcupdate.rcu_expedited=1";
 
-/// What the kernel is told: an oops, a warning or a hang ends the machine as a panic does, and the log says which it was. What
+/// The settings of the kernel: an oops, a warning or a hang ends the machine as a panic does, and the log says which it was. What
 /// follows `--` are the arguments of the first process. Names with a value that the kernel does not know become its environment; a
 /// name without a value would be one more argument.
 fn kernel_command_line(accelerator: Accelerator, arguments: &[&str]) -> String {

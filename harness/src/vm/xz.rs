@@ -11,7 +11,7 @@ use lzma_rust2::XzReader;
 /// The most bytes that a file may unpack to.
 pub(super) const LIMIT: u64 = 2 << 30;
 
-/// The parts of a stream around its blocks (The .xz File Format, 2.1.1 and 2.1.2): a header, and behind the index a footer, with the
+/// The parts of a stream around its blocks (The .xz File Format, 2.1.1 and 2.1.2): a header, and after the index a footer, with the
 /// places in it of the index's size and of the flags, and what it ends with.
 const HEADER: usize = 12;
 const FOOTER: usize = 12;
@@ -22,7 +22,7 @@ const END: &[u8] = b"YZ";
 /// The index of a file that is one stream.
 #[derive(Debug)]
 struct Index {
-    /// Where it is: behind the last block.
+    /// Where it is: after the last block.
     at: usize,
     records: Vec<Record>,
 }
@@ -30,7 +30,7 @@ struct Index {
 /// What an index has of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Record {
-    /// The size of the block, without the padding behind it.
+    /// The size of the block, without the padding after it.
     packed: u64,
     /// The size of what it unpacks to.
     plain: u64,
@@ -101,7 +101,7 @@ fn streams<'b>(bytes: &'b [u8], index: &Index) -> Option<Vec<Stream<'b>>> {
     (at == index.at).then_some(streams)
 }
 
-/// The index of one block, and the footer behind it.
+/// The index of one block, and the footer after it.
 fn end(record: Record, flags: &[u8]) -> Vec<u8> {
     let mut index = vec![0, 1];
     for mut number in [record.packed, record.plain] {
@@ -156,7 +156,7 @@ fn unpack(stream: &Stream<'_>, place: &mut [u8]) -> io::Result<()> {
     let [header, block] = stream.parts;
     let mut reader = XzReader::new(header.chain(block).chain(&stream.end[..]), false);
     reader.read_exact(place)?;
-    // The checksum is behind the last byte.
+    // The checksum is after the last byte.
     match reader.read(&mut [0])? {
         0 => Ok(()),
         _ => Err(io::ErrorKind::InvalidData.into()),

@@ -134,10 +134,10 @@ fn is_shown(page: &Path, command: &str, shown: &str, printed: &str) {
     for stretch in stretches(shown) {
         let found = rest.split_once(&stretch);
         let page = page.display();
-        let (_, behind) = found.unwrap_or_else(|| {
+        let (_, after) = found.unwrap_or_else(|| {
             panic!("{page} shows of `{command}`\n{stretch}\nbut this is printed:\n{printed}");
         });
-        rest = behind;
+        rest = after;
     }
 }
 

@@ -121,10 +121,10 @@ fn gaps(steps: &[Step], one_in: &[usize]) -> Vec<Defect> {
         return Vec::new();
     }
     let next = one_in.iter().skip(1).copied().chain([0]);
-    let behind = steps.iter().skip(1).map(|step| Some(step.share)).chain([None]);
-    let gaps = steps.iter().zip(one_in).zip(next.zip(behind)).filter(|((_, of), (next, _))| **of > *next + 1);
-    gaps.map(|((step, of), (next, behind))| {
-        let kind = Kind::Missing { endpoints: of - next - 1, share: step.share, next: behind };
+    let after = steps.iter().skip(1).map(|step| Some(step.share)).chain([None]);
+    let gaps = steps.iter().zip(one_in).zip(next.zip(after)).filter(|((_, of), (next, _))| **of > *next + 1);
+    gaps.map(|((step, of), (next, after))| {
+        let kind = Kind::Missing { endpoints: of - next - 1, share: step.share, next: after };
         Defect { rule: step.rule, kind }
     })
     .collect()

@@ -61,8 +61,8 @@ impl<'c> OmittedRules<'c> {
     fn last_before_cut(&self, shown: &Table, written: &Table) -> Option<String> {
         let has_rules = |chain: &&Chain| !chain.rules.is_empty() && !self.is_builtin(&chain.name);
         let last = shown.chains.iter().filter(has_rules).map(|chain| chain.name.to_string()).max()?;
-        let behind = written.chains.iter().filter(|chain| *chain.name > *last && !self.is_builtin(&chain.name));
-        let mut chosen = behind.flat_map(|chain| chain.rules.iter().filter(|rule| self.is_chosen(&chain.name, rule)));
+        let after = written.chains.iter().filter(|chain| *chain.name > *last && !self.is_builtin(&chain.name));
+        let mut chosen = after.flat_map(|chain| chain.rules.iter().filter(|rule| self.is_chosen(&chain.name, rule)));
         chosen.nth(1).map(|_| last)
     }
 

@@ -27,7 +27,7 @@ type Parts = [(u128, u128)];
 #[derive(Debug, Clone, Default)]
 struct Level {
     ranges: Vec<(u128, u128)>,
-    behind: Vec<Level>,
+    next: Vec<Level>,
 }
 
 impl SortedKeys {
@@ -70,7 +70,7 @@ impl SortedKeys {
             }
             walker.trace.looked_up(field, value, || &level.ranges);
             match level.find(value) {
-                Some(behind) => level = behind,
+                Some(next) => level = next,
                 None => return,
             }
         }
@@ -101,13 +101,13 @@ impl Level {
                 parts.entry(*first).or_default().push(rest);
             }
         }
-        let behind = parts.values().map(|rest| Self::of(rest)).collect();
-        Self { ranges: parts.into_keys().collect(), behind }
+        let next = parts.values().map(|rest| Self::of(rest)).collect();
+        Self { ranges: parts.into_keys().collect(), next }
     }
 
     fn find(&self, value: u128) -> Option<&Self> {
         let at = self.ranges.partition_point(|(_, last)| *last < value);
         let found = self.ranges.get(at).filter(|(first, _)| *first <= value);
-        found.map(|_| &self.behind[at])
+        found.map(|_| &self.next[at])
     }
 }

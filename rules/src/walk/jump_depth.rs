@@ -106,7 +106,7 @@ impl Search<'_> {
         below
     }
 
-    /// Returns for each jumping rule of a chain the number of rules that a packet may pass behind it. Of a rule with several targets, it
+    /// Returns for each jumping rule of a chain the number of rules that a packet may pass after it. Of a rule with several targets, it
     /// takes one.
     fn passed_by_jump(&self, chain: usize) -> impl Iterator<Item = (usize, u64)> {
         let of = |(rule, next): &Lead| (*rule, self.visited[*next].map_or(0, |below| below.passed));

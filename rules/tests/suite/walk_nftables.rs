@@ -103,14 +103,14 @@ impl Walked {
     /// Returns all fates of a packet.
     fn fates(&self, hook: Hook, packet: &Packet) -> Vec<(Share, Fate)> {
         let branches = self.walk(hook, packet, Tracking::first(packet));
-        branches.iter().flat_map(|branch| self.behind(hook, packet, branch)).collect()
+        branches.iter().flat_map(|branch| self.after(hook, packet, branch)).collect()
     }
 
     fn walk(&self, hook: Hook, packet: &Packet, tracking: Tracking) -> Vec<Branch> {
         self.programs[packet.family() as usize].walk(&self.environment, hook, packet, tracking)
     }
 
-    fn behind(&self, hook: Hook, sent: &Packet, branch: &Branch) -> Vec<(Share, Fate)> {
+    fn after(&self, hook: Hook, sent: &Packet, branch: &Branch) -> Vec<(Share, Fate)> {
         assert_eq!(branch.assumptions, Assumptions::NONE);
         if branch.outcome != HookVerdict::Accept {
             return vec![(branch.share, fate(sent, branch))];
@@ -131,7 +131,7 @@ impl Walked {
             _ => (branch.packet.input, Interface::new("veth9")),
         };
         let branches = self.walk(next, &Packet { input, output, ..branch.packet }, branch.tracking);
-        let ends = branches.iter().flat_map(|end| self.behind(next, sent, end));
+        let ends = branches.iter().flat_map(|end| self.after(next, sent, end));
         ends.map(|(share, fate)| (share.within(branch.share), fate)).collect()
     }
 }

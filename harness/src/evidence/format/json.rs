@@ -233,7 +233,7 @@ fn listed(mut values: Vec<Value>) -> Value {
     let mut chains: HashSet<[&str; 3]> = HashSet::new();
     let known = values.iter().map(|value| &value["chain"]).filter(|own| own.is_object());
     chains.extend(known.map(|own| ["family", "table", "name"].map(|key| name(own, key))));
-    // Rules come behind their chains.
+    // Rules come after their chains.
     let mut missing = Vec::new();
     for own in values.iter().filter_map(content).filter(|own| own["expr"].is_array()) {
         let of @ [family, table, chain] = ["family", "table", "chain"].map(|key| name(own, key));
@@ -247,7 +247,7 @@ fn listed(mut values: Vec<Value>) -> Value {
     json!({ "nftables": in_tables([vec![head], of_tables, missing, others].concat()) })
 }
 
-/// Things of nft's list, behind the tables that they are in and that are not among them: `nft -j list chain` and `nft -j list map` print none.
+/// Things of nft's list, after the tables that they are in and that are not among them: `nft -j list chain` and `nft -j list map` print none.
 fn in_tables(values: Vec<Value>) -> Vec<Value> {
     let of_tables = values.iter().map(|value| &value["table"]).filter(|table| table.is_object());
     let mut tables: HashSet<[&str; 2]> = of_tables.map(|table| [name(table, "family"), name(table, "name")]).collect();
@@ -264,7 +264,7 @@ fn in_tables(values: Vec<Value>) -> Vec<Value> {
     all
 }
 
-/// What a thing of nft's list is, behind the word for its kind.
+/// What a thing of nft's list is, after the word for its kind.
 fn content(value: &Value) -> Option<&Value> {
     value.as_object()?.values().next()
 }

@@ -120,7 +120,7 @@ fn filter(context: &Context) -> Filter {
     }
 }
 
-/// How many lines there are to the brace that closes the first one. A prompt is behind the end, which is not shown then.
+/// How many lines there are to the brace that closes the first one. A prompt follows the end, which is not shown then.
 fn end_of(lines: &[Line<'_>], is_headless: bool, headless: &[usize]) -> Option<usize> {
     let mut depth = Depth::default();
     for (at, line) in lines.iter().enumerate().filter(|(at, _)| headless.binary_search(at).is_err()) {
@@ -165,7 +165,7 @@ fn parsed(block: &[Line<'_>], is_headless: bool) -> (Parsed, Vec<(usize, String)
     }
     for trial in 0..=MAX_TRIALS + 1 {
         let errors = match nftables::parse(&text_of(block, &texts, is_headless)) {
-            Ok(parsed) => return (parsed.behind(block[0].number - 1), unread),
+            Ok(parsed) => return (parsed.shifted(block[0].number - 1), unread),
             Err(errors) => errors,
         };
         let mut failed = Vec::new();

@@ -95,7 +95,7 @@ pub(crate) fn overlap(one: IpNet, other: IpNet) -> bool {
 /// Describes an address that no machine in a lab can have: `a multicast address`.
 pub(crate) fn unusable(ip: IpAddr) -> Option<String> {
     let mapped = matches!(ip, IpAddr::V6(ip) if ip.to_ipv4_mapped().is_some());
-    let special = special(ip).map(|kind| format!("a {kind} address"));
+    let special = special(ip).map(str::to_owned);
     special.or_else(|| mapped.then(|| "an IPv4-mapped IPv6 address".to_owned()))
 }
 

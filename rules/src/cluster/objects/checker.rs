@@ -87,9 +87,9 @@ impl Checker {
     pub(super) fn reachable_address(&mut self, path: impl Into<String>, text: &str) -> Option<IpAddr> {
         let path = path.into();
         let address = self.address(path.as_str(), text)?;
-        if let Some(kind) = special(address) {
+        if let Some(what) = special(address) {
             let help = "Use an address that a packet can be sent to from other nodes.";
-            self.reject(path, format!("`{address}` is a {kind} address"), help);
+            self.reject(path, format!("`{address}` is {what}"), help);
         }
         Some(address)
     }
@@ -98,8 +98,9 @@ impl Checker {
     pub(super) fn unicast_address(&mut self, path: impl Into<String>, text: &str) -> Option<IpAddr> {
         let path = path.into();
         let address = self.address(path.as_str(), text)?;
-        if let Some(kind) = special(address).filter(|kind| ["wildcard", "multicast", "broadcast"].contains(kind)) {
-            self.reject(path, format!("`{address}` is a {kind} address"), "Use an address that one machine can have.");
+        let is_unicast = |what: &&str| [LOOPBACK, LINK_LOCAL].contains(what);
+        if let Some(what) = special(address).filter(|what| !is_unicast(what)) {
+            self.reject(path, format!("`{address}` is {what}"), "Use an address that one machine can have.");
         }
         Some(address)
     }
@@ -195,7 +196,10 @@ pub(super) fn pod_of(target: Option<&ObjectReference>) -> Option<ObjectName> {
     Some(ObjectName::new(namespace, target.name.as_deref()?))
 }
 
-/// Returns the kind of an address that other machines cannot send to (`ValidateNonSpecialIP` of the API server, which misses
+const LOOPBACK: &str = "a loopback address";
+const LINK_LOCAL: &str = "a link-local address";
+
+/// Describes an address that other machines cannot send to (`ValidateNonSpecialIP` of the API server, which misses
 /// 255.255.255.255).
 pub fn special(ip: IpAddr) -> Option<&'static str> {
     let link_local = match ip {
@@ -203,15 +207,15 @@ pub fn special(ip: IpAddr) -> Option<&'static str> {
         IpAddr::V6(ip) => ip.is_unicast_link_local(),
     };
     if ip.is_unspecified() {
-        Some("wildcard")
+        Some("an unspecified address")
     } else if ip.is_loopback() {
-        Some("loopback")
+        Some(LOOPBACK)
     } else if link_local {
-        Some("link-local")
+        Some(LINK_LOCAL)
     } else if ip.is_multicast() {
-        Some("multicast")
+        Some("a multicast address")
     } else if ip == IpAddr::V4(Ipv4Addr::BROADCAST) {
-        Some("broadcast")
+        Some("a broadcast address")
     } else {
         None
     }

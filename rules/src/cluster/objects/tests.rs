@@ -67,7 +67,7 @@ fn service_yaml(name: &str, spec: &str) -> String {
 )]
 #[case::without_owner(
     "externalIPs: [0.0.0.0], ports: [{port: 80}]",
-    "spec.externalIPs[0]: `0.0.0.0` is a wildcard address"
+    "spec.externalIPs[0]: `0.0.0.0` is an unspecified address"
 )]
 #[case::headless_node_port(
     "type: NodePort, clusterIP: None, ports: [{port: 80}]",

@@ -100,7 +100,7 @@ fn parse(options: &Options<'_>) -> Parsed {
     Ok(action.map(|action| Match::Recent(Box::new(Recent { action, ..recent }))))
 }
 
-/// The most words that it prints behind `recent:`.
+/// The most words that it prints after `recent:`.
 const MOST_WORDS: usize = 13;
 
 /// `recent: CHECK seconds: 10800 reap name: NAME side: source mask: 255.255.255.255`.

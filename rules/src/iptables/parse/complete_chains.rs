@@ -237,7 +237,7 @@ impl SeenTable {
 
     /// Returns whether chains after the last one with rules are referenced but empty: `iptables -S` prints no line that ends a table.
     fn ends_early(&self) -> bool {
-        let behind = self.chains.iter().rev().take_while(|chain| !chain.has_rules);
-        behind.filter(|chain| chain.is_declared).any(|chain| chain.is_used)
+        let after = self.chains.iter().rev().take_while(|chain| !chain.has_rules);
+        after.filter(|chain| chain.is_declared).any(|chain| chain.is_used)
     }
 }

@@ -54,7 +54,7 @@ struct Lines {
 
 impl Parsed {
     /// Shifts all lines, for a text that follows this many others.
-    pub fn behind(mut self, lines: usize) -> Self {
+    pub fn shifted(mut self, lines: usize) -> Self {
         for of_table in &mut self.lines.0 {
             for (first, others) in of_table.sets.iter_mut().chain(&mut of_table.chains) {
                 std::iter::once(first).chain(others).for_each(|line| *line += lines);

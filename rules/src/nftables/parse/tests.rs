@@ -108,8 +108,8 @@ fn an_unknown_statement_keeps_its_text_and_is_marked(#[case] json: &str) {
 fn an_unknown_condition_keeps_its_text_and_is_marked(#[case] json: &str) {
     let parsed = parse(&in_rule(&format!("{json}, {{\"drop\": null}}"))).unwrap();
     assert_eq!(parsed.rules.tables[0].chains[0].rules[0].conditions, [Condition::Other(json.into())]);
-    let behind = parse(&in_rule(&format!("{{\"return\": null}}, {json}"))).unwrap();
-    assert_eq!(behind.rules.tables[0].chains[0].rules[0].statements[1], Statement::Other(json.into()));
+    let after = parse(&in_rule(&format!("{{\"return\": null}}, {json}"))).unwrap();
+    assert_eq!(after.rules.tables[0].chains[0].rules[0].statements[1], Statement::Other(json.into()));
 }
 
 #[test]

@@ -80,9 +80,9 @@ fn compared<'a>(words: &[Word<'a>]) -> Option<(Named, Word<'a>)> {
     let mut fields = Vec::new();
     let mut rest = words;
     while fields.len() < MAX_FIELDS {
-        let (named, behind) = field(rest)?;
+        let (named, after) = field(rest)?;
         fields.push(named);
-        match behind {
+        match after {
             [dot, more @ ..] if dot.is(".") => rest = more,
             values => return fields.iter().any(Option::is_some).then(|| value(values, &fields)).flatten(),
         }

@@ -55,7 +55,7 @@ pub(super) fn saved(text: &str, chain: &str, family: Family) -> Result<Saved, Hi
             Err(why) => return Err(Hidden { why, next: reading.next }),
         }
     }
-    // kube-proxy writes one rule without a target, which says why packets are dropped behind it. nft prints others without one
+    // kube-proxy writes one rule without a target, which says why packets are dropped after it. nft prints others without one
     // where it does not know their target.
     if reading.target.is_none() && !chain.starts_with("KUBE-FW-") {
         return Err(Hidden { why: "nft does not print its target".to_owned(), next: None });

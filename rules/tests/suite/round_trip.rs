@@ -247,10 +247,20 @@ fn rule_set() -> impl Strategy<Value = RuleSet> {
             named.map(chain).collect::<Vec<Chain>>()
         });
         vec(chains, 1..4).prop_map(move |all| {
-            let tables = TableName::ALL.into_iter().zip(all).map(|(name, chains)| Table { name, chains });
+            let tables = TableName::ALL.into_iter().zip(all).map(|(name, chains)| table(name, chains));
             RuleSet { family, tables: tables.collect() }
         })
     })
+}
+
+/// A table of these chains. Only built-in chains have a policy.
+fn table(name: TableName, chains: Vec<Chain>) -> Table {
+    let mut hooks = name.builtin_chains().iter();
+    let named = |chain: Chain| match chain.policy.and_then(|_| hooks.next()) {
+        Some(hook) => Chain { name: (*hook).into(), ..chain },
+        None => Chain { policy: None, ..chain },
+    };
+    Table { name, chains: chains.into_iter().map(named).collect() }
 }
 
 fn set_name() -> impl Strategy<Value = Name> {

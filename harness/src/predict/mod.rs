@@ -61,7 +61,7 @@ use traversal::Traversal;
 
 pub(crate) use matched_rule::{MatchedRule, RuleExit};
 pub(crate) use prediction::{Cause, PredictedBranch, PredictedOutcome, PredictedReply, Prediction, RulePlace, Stage};
-pub(crate) use senders::{LaterReply, Senders, SetTraversal};
+pub(crate) use senders::{Senders, SetTraversal};
 pub(crate) use settings::is_predicted;
 
 /// A new flow, as its sender sends it.

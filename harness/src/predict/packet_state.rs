@@ -186,7 +186,8 @@ impl PacketState {
         let marks = |known: &[(NetnsId, Connection)]| known.iter().map(|(_, one)| one.mark).collect::<Vec<_>>();
         let connections = returned.state.known.clone();
         let unreplied = (marks(&connections) != marks(&branch.connections)).then_some(branch.connections);
-        PredictedBranch { share, back, remembered, connections, unreplied, ..branch }
+        let assumptions = branch.assumptions.and(returned.state.assumptions);
+        PredictedBranch { share, assumptions, back, remembered, connections, unreplied, ..branch }
     }
 
     /// Marks it as an ICMP error about a packet.

@@ -114,8 +114,9 @@ impl Network<'_> {
     fn answers(&self, netns: NetnsId, state: &PacketState, origin: Origin<'_>) -> Vec<End> {
         let packet = &state.packet;
         let transport = match packet.transport {
-            Transport::Tcp { source, destination, .. } => {
-                let flags = if state.is_replied { Transport::ACK } else { SYN_ACK };
+            Transport::Tcp { source, destination, flags } => {
+                // Of later segments, each direction has the same kinds.
+                let flags = if state.is_replied { flags } else { SYN_ACK };
                 Transport::Tcp { source: destination, destination: source, flags }
             }
             Transport::Udp { source, destination } => Transport::Udp { source: destination, destination: source },

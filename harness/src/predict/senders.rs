@@ -286,14 +286,13 @@ impl Network<'_> {
         Some(self.follow(member.sender, senders.via_netns, *packet, given))
     }
 
-    /// Predicts a later segment from the receiver of the packet that a branch of a prediction represents. `None` if that branch does not
-    /// end at a receiver.
-    pub(crate) fn predict_reply(
+    /// Predicts a segment that conntrack classifies as INVALID, for example because it is outside of the TCP window, from the receiver of
+    /// the packet that a branch of a prediction represents. Empty if that branch does not end at a receiver.
+    pub(crate) fn predict_invalid_reply(
         &self,
         senders: &Senders,
         packet: &Packet,
         first: &PredictedBranch,
-        later: LaterReply,
         narrowing: Option<&Narrowing>,
     ) -> Vec<PredictedReply> {
         let PredictedOutcome::Delivered { source, destination, .. } = &first.outcome else { return Vec::new() };
@@ -303,14 +302,11 @@ impl Network<'_> {
         let receiver = owner.or_else(|| first.stages.last().map(|stage| stage.netns));
         let Some(receiver) = receiver else { return Vec::new() };
         let (source_port, destination_port) = (destination.port(), source.port());
-        let transport = Transport::Tcp { source: source_port, destination: destination_port, flags: later.flags };
+        let flags = Transport::ACK;
+        let transport = Transport::Tcp { source: source_port, destination: destination_port, flags };
         let reply = Packet::new(destination.ip(), source.ip(), transport);
-        let given = Circumstances {
-            earlier: Some(Earlier { connections: &first.connections, effects: &first.remembered, is_replied: true }),
-            is_invalid: later.is_invalid,
-            narrowing,
-            ..Circumstances::default()
-        };
+        let earlier = Earlier { connections: &first.connections, effects: &first.remembered, is_replied: true };
+        let given = Circumstances { earlier: Some(earlier), is_invalid: true, narrowing, ..Circumstances::default() };
         self.follow_reply(receiver, reply, (member.sender, packet.tuple()), given)
     }
 }
@@ -373,15 +369,6 @@ impl SetTraversal {
         let alike = alike.map(|branch| branch.with_source(self.packet.source, source));
         self.part(source, alike.chain(own).collect())
     }
-}
-
-/// A segment that a receiver sends after its first reply.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct LaterReply {
-    /// The TCP flags.
-    pub(crate) flags: u8,
-    /// Whether conntrack classifies it as `INVALID`, for example because it is outside of the TCP window.
-    pub(crate) is_invalid: bool,
 }
 
 /// The namespaces and pods of a network by their names.

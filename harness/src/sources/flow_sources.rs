@@ -343,7 +343,7 @@ fn unknown(outcome: &PredictedOutcome) -> Option<String> {
 }
 
 /// The assumptions of a prediction about what rules have counted, in words.
-fn assumed(prediction: &Prediction) -> Option<String> {
+pub(crate) fn assumed(prediction: &Prediction) -> Option<String> {
     let all = prediction.branches.iter().map(|branch| branch.assumptions);
     let all = all.fold(Assumptions::NONE, Assumptions::and);
     (all != Assumptions::NONE).then(|| format!("depends on what rules count: {all}"))

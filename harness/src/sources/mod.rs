@@ -16,6 +16,6 @@ mod words;
 pub use disagreement::Disagreement;
 
 pub(crate) use context::{Context, question};
-pub(crate) use flow_sources::Sources;
+pub(crate) use flow_sources::{Sources, assumed};
 pub(crate) use outcome::{FlowOutcome, outcome_words};
 pub(crate) use words::promise_words;

@@ -162,11 +162,10 @@ impl<'a> Verifying<'_, 'a> {
             return false;
         }
         let is_sound = asked.later.fault.is_none();
-        if let Some(what) = &asked.later.fault {
+        if let Some((disagreement, what)) = &asked.later.fault {
             let sent = asked.flow();
-            part.findings.count(Disagreement::Rules, what.clone(), false, || {
-                self.example(&asked.sources(self.context()), &sent)
-            });
+            part.findings
+                .count(*disagreement, what.clone(), false, || self.example(&asked.sources(self.context()), &sent));
         }
         match asked.probe(self.scenario).filter(|_| !self.options.no_lab) {
             Some(probe) => {

@@ -5,7 +5,7 @@ use std::path::Path;
 use rstest::rstest;
 use svclab::page::Settings;
 use svclab::scenario::Scenario;
-use svclab::verify::{Disagreement, Options, page, verify};
+use svclab::verify::{Disagreement, Options, Verification, page, verify};
 use svclab::{scenario, testing};
 
 /// Rules that only lose packets after the first of a connection, or later connections. None of them depends on a lab.
@@ -17,7 +17,7 @@ use svclab::{scenario, testing};
 #[case::mark_of_the_third(
     "-p tcp -m connmark --mark 3 -j DROP\n        -A FORWARD -m connmark --mark 2 -j CONNMARK --set-mark 3\n        \
      -A FORWARD -m connmark --mark 1 -j CONNMARK --set-mark 2\n        -A FORWARD -m conntrack --ctstate NEW -j CONNMARK --set-mark 1",
-    &["segment 3 from the client in a connection (ACK) is lost"]
+    &["a later segment of a connection (ACK) is lost: the reply is lost"]
 )]
 #[case::datagrams_of_a_replied_flow(
     "-p udp -m conntrack --ctstate ESTABLISHED --ctdir ORIGINAL -j DROP",
@@ -26,6 +26,29 @@ use svclab::{scenario, testing};
 #[case::packets_of_an_association(
     "-p sctp -m conntrack --ctstate ESTABLISHED --ctdir ORIGINAL -j DROP",
     &["a later packet of an association is lost"]
+)]
+#[case::flags_that_mark(
+    "-p tcp -m connmark --mark 9 -j DROP\n        -A FORWARD -p tcp -m tcp --tcp-flags PSH PSH -j CONNMARK --set-mark 9",
+    &["a later segment of a connection (ACK,PSH) is lost: the reply is lost"]
+)]
+#[case::list_filled_by_later_packets(
+    "-p tcp -m conntrack --ctstate NEW -m recent --rcheck --name X -j DROP\n        -A FORWARD -p tcp -m tcp --tcp-flags FIN FIN -m recent --set --name X",
+    &["a connection depends on an earlier one to 10.244."]
+)]
+#[case::lists_of_both_endpoints(
+    "-p tcp -m conntrack --ctstate NEW -m recent --rcheck --name A -m recent --rcheck --name B -j DROP\n        \
+     -A FORWARD -p tcp -d 10.244.0.3 -m recent --set --name A\n        -A FORWARD -p tcp -d 10.244.1.2 -m recent --set --name B",
+    &["a connection depends on earlier ones to several endpoints, without session affinity"]
+)]
+#[case::limit_of_later_packets(
+    "-p udp -m conntrack --ctstate ESTABLISHED --ctdir ORIGINAL -m limit --limit 1/hour -j ACCEPT\n        \
+     -A FORWARD -p udp -m conntrack --ctstate ESTABLISHED --ctdir ORIGINAL -j DROP",
+    &["a later datagram of a flow depends on what rules count: "]
+)]
+#[case::mark_in_a_random_branch(
+    "-p tcp -m connmark --mark 7 -j DROP\n        -A FORWARD -p tcp -m conntrack --ctstate ESTABLISHED --ctdir ORIGINAL -m statistic --mode random \
+     --probability 0.5 -j ACCEPT\n        -A FORWARD -p tcp -m conntrack --ctstate ESTABLISHED --ctdir ORIGINAL -j CONNMARK --set-mark 7",
+    &["a later segment of a connection (ACK) is lost: the reply is lost"]
 )]
 #[case::unknown_for_later_packets(
     "-p tcp -m conntrack --ctstate ESTABLISHED --ctdir ORIGINAL -m ttl --ttl-lt 5 -j DROP",
@@ -44,15 +67,41 @@ use svclab::{scenario, testing};
     &["segment 24 from the client in a connection (ACK) is lost", "segment 13 from the client in a connection (ACK) is lost"]
 )]
 fn losses_after_the_first_packet_are_found(#[case] rules: &str, #[case] expected: &[&str]) {
-    let text = format!("        *filter\n        -A FORWARD {rules}\n        COMMIT\n");
-    let scenario = with_other_rules(&text);
-    let options = Options { no_lab: true, ..Options::default() };
-    let verified = verify(&[scenario], &options, &|_| {}).remove(0);
-    let page = page(&verified, &options, Settings::default());
-    let verification = verified.result.unwrap_or_else(|_| panic!("{page}"));
-    let found: Vec<_> = verification.failures(&options).map(|finding| finding.what.as_str()).collect();
+    let (verification, page) = predicted(rules);
+    let found: Vec<_> = verification.failures(&no_lab()).map(|finding| finding.what.as_str()).collect();
     assert!(expected.iter().all(|part| found.iter().any(|what| what.starts_with(part))), "{page}");
     assert!(found.iter().all(|what| expected.iter().any(|part| what.starts_with(part))), "{page}");
+}
+
+/// Rules that count the packets of a connection in its mark, and drop those after the last number.
+#[rstest]
+#[case::few(12, Disagreement::Rules, "datagram 13 from the client in a flow is lost")]
+#[case::too_many(99, Disagreement::Unknown, "later packets: rules distinguish more than 64 states of a connection")]
+fn marks_may_count(#[case] most: u32, #[case] expected: Disagreement, #[case] words: &str) {
+    let counting = (0..most).rev().map(|mark| {
+        let next = mark + 1;
+        format!("-p udp -m conntrack --ctdir ORIGINAL -m connmark --mark {mark} -j CONNMARK --set-mark {next}")
+    });
+    let rules: Vec<_> = [format!("-p udp -m connmark --mark {most} -m conntrack --ctdir ORIGINAL -j DROP")]
+        .into_iter()
+        .chain(counting)
+        .collect();
+    let (verification, page) = predicted(&rules.join("\n        -A FORWARD "));
+    let found = verification.findings.first().unwrap_or_else(|| panic!("{page}"));
+    assert_eq!(found.disagreement, expected, "{page}");
+    assert!(found.what.starts_with(words), "{page}");
+}
+
+fn no_lab() -> Options {
+    Options { no_lab: true, ..Options::default() }
+}
+
+/// Promise and prediction of a cluster with these rules at FORWARD of a node, and the page.
+fn predicted(rules: &str) -> (Verification, String) {
+    let scenario = with_other_rules(&format!("        *filter\n        -A FORWARD {rules}\n        COMMIT\n"));
+    let verified = verify(&[scenario], &no_lab(), &|_| {}).remove(0);
+    let page = page(&verified, &no_lab(), Settings::default());
+    (verified.result.unwrap_or_else(|_| panic!("{page}")), page)
 }
 
 /// Other rules of a node of which predictions were wrong: whatever they break, the kernel does as is predicted, or it is unknown.

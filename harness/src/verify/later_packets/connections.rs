@@ -6,52 +6,62 @@ use svclab_rules::walk::{Field, Packet, Region, address_bits, address_from_bits}
 
 use super::{FirstPacket, Later, endpoint};
 use crate::predict::{PredictedBranch, Prediction};
+use crate::sources::Disagreement;
 
 impl FirstPacket<'_, '_> {
-    /// Second connections of the client, and first ones of others.
-    pub(super) fn connections(&self, affinity: Option<u32>, later: &mut Later) {
+    /// Second connections of the client, and first ones of others, after first ones to each destination, which have left these states.
+    pub(super) fn connections(
+        &self,
+        states: &[(SocketAddr, Vec<PredictedBranch>)],
+        affinity: Option<u32>,
+        later: &mut Later,
+    ) {
         let seconds = affinity.unwrap_or(0);
         // Predict again: the prediction for an endpoint that connects to its own service contains only its own branch.
         let fresh = self.destinations(&self.packet, &[], 0);
         let other = self.another_client();
         let own = other.map(|other| self.destinations(&other, &[], 0));
-        let all: Vec<&PredictedBranch> =
-            self.prediction.branches.iter().filter(|one| endpoint(one).is_some()).collect();
+        let all: Vec<&PredictedBranch> = states.iter().flat_map(|(_, states)| states).collect();
         // If all first connections together change nothing, none of them does individually.
         let is_forgotten = self.destinations(&self.packet, &all, seconds.saturating_add(1)) == fresh;
         let is_private = other.map(|other| self.destinations(&other, &all, 0)) == own;
-        for (first, to) in all.iter().filter_map(|first| Some((*first, endpoint(first)?))) {
-            let first = std::slice::from_ref(&first);
-            let at_once = self.destinations(&self.packet, first, seconds.saturating_sub(1));
-            let afterwards = || self.destinations(&self.packet, first, seconds.saturating_add(1));
+        for (to, first) in states.iter().flat_map(|(to, states)| different_lists(states).map(move |one| (*to, one))) {
+            let at_once = self.destinations(&self.packet, &[first], 0);
+            let last = self.destinations(&self.packet, &[first], seconds.saturating_sub(1));
+            let afterwards = || self.destinations(&self.packet, &[first], seconds.saturating_add(1));
             let afterwards = (!is_forgotten).then(afterwards).filter(|afterwards| *afterwards != fresh);
-            let after_another = || other.map(|other| self.destinations(&other, first, 0));
-            let after_another =
-                (!is_private).then(after_another).filter(|after_another| *after_another != own).flatten();
+            let of_other = || other.map(|other| self.destinations(&other, &[first], 0));
+            let of_other = (!is_private).then(of_other).filter(|of_other| *of_other != own).flatten();
             let words = |other: &Option<Vec<SocketAddr>>| other.as_deref().map_or("anywhere".to_owned(), listed);
             later.words.push(format!(
                 "after a connection to {to}, the client's next one goes to {}, later ones to {}; another client's goes to {}",
-                listed(&at_once),
+                listed(&last),
                 words(&afterwards),
-                words(&after_another),
+                words(&of_other),
             ));
             let fault = match affinity {
                 None if at_once != fresh => {
                     Some(format!("a connection depends on an earlier one to {to}, without session affinity"))
                 }
-                Some(seconds) if at_once != [to] => Some(format!(
+                Some(seconds) if at_once != [to] || last != [to] => Some(format!(
                     "a second connection of a client of {to} within {seconds} s may go to another endpoint"
                 )),
                 Some(seconds) if afterwards.is_some() => {
                     Some(format!("a client of {to} stays with it for longer than {seconds} s"))
                 }
-                _ if after_another.is_some() => {
+                _ if of_other.is_some() => {
                     Some(format!("a connection of another client depends on an earlier one of a client of {to}"))
                 }
                 _ => None,
             };
-            later.add_fault(fault);
-            self.repeated(first[0], to, later);
+            match fault {
+                Some(what) => later.add_fault(Disagreement::Rules, what),
+                None => self.repeated(first, to, later),
+            }
+        }
+        if affinity.is_none() && self.destinations(&self.packet, &all, 0) != fresh {
+            let what = "a connection depends on earlier ones to several endpoints, without session affinity";
+            later.add_fault(Disagreement::Rules, what.to_owned());
         }
     }
 
@@ -66,9 +76,9 @@ impl FirstPacket<'_, '_> {
             let destinations = destinations(&prediction);
             if number > 2 && destinations != again {
                 let (earlier, now) = (number - 1, listed(&destinations));
-                let fault = format!("after {earlier} connections of a client to {to}, its next one goes to {now}");
-                later.words.push(fault.clone());
-                return later.add_fault(Some(fault));
+                let what = format!("after {earlier} connections of a client to {to}, its next one goes to {now}");
+                later.words.push(what.clone());
+                return later.add_fault(Disagreement::Rules, what);
             }
             let Some(same) = prediction.branches.iter().find(|branch| endpoint(branch) == Some(to)) else { return };
             effects.extend(same.remembered.iter().cloned());
@@ -95,6 +105,12 @@ impl FirstPacket<'_, '_> {
         let predicted = self.network.predict_set(self.senders, packet, None, Some(&memory));
         predicted.map(|(_, prediction)| destinations(&prediction)).unwrap_or_default()
     }
+}
+
+/// The states that differ in what lists contain; marks of a connection do not matter for others.
+fn different_lists(states: &[PredictedBranch]) -> impl Iterator<Item = &PredictedBranch> {
+    let is_new = |at: usize| states[..at].iter().all(|earlier| earlier.remembered != states[at].remembered);
+    states.iter().enumerate().filter(move |(at, _)| is_new(*at)).map(|(_, state)| state)
 }
 
 /// Destinations in words: see [`destinations`].

@@ -1,8 +1,9 @@
 //! Packets after a first one: second connections of a client and first ones of others, if rules remember clients (`connections`); later
-//! packets of the same connection (`segments`).
+//! packets of the same connection (`segments`), through all states that rules distinguish (`states`).
 
 mod connections;
 mod segments;
+mod states;
 
 use std::net::SocketAddr;
 
@@ -12,6 +13,7 @@ use svclab_rules::walk::{Narrowing, Packet};
 
 use crate::documents::Document;
 use crate::predict::{Network, PredictedBranch, PredictedOutcome, PredictedReply, Prediction, Senders};
+use crate::sources::Disagreement;
 
 /// The packets after the first that are examined.
 #[derive(Debug, Clone, Copy, Default)]
@@ -41,14 +43,18 @@ impl Depth {
 pub(crate) struct Later {
     /// The outcome, in comparable words.
     pub(crate) words: Vec<String>,
-    /// The fault, as a lower-case fragment.
-    pub(crate) fault: Option<String>,
+    /// The fault, as a lower-case fragment: of the rules, or something unknown.
+    pub(crate) fault: Option<(Disagreement, String)>,
 }
 
 impl Later {
-    /// Keeps the first fault.
-    fn add_fault(&mut self, fault: Option<String>) {
-        self.fault = self.fault.take().or(fault);
+    /// Keeps the first fault; one that is known precedes others.
+    fn add_fault(&mut self, kind: Disagreement, what: String) {
+        let is_worse =
+            self.fault.as_ref().is_none_or(|(known, _)| (*known, kind) == (Disagreement::Unknown, Disagreement::Rules));
+        if is_worse {
+            self.fault = Some((kind, what));
+        }
     }
 }
 
@@ -82,12 +88,26 @@ impl FirstPacket<'_, '_> {
         if self.prediction.branches.iter().any(is_unknown) {
             return later;
         }
-        let are_remembered = self.prediction.branches.iter().any(|branch| !branch.remembered.is_empty());
-        if are_remembered || affinity_seconds.is_some() && endpoints.len() > 1 {
-            self.connections(*affinity_seconds, &mut later);
+        let is_affine = affinity_seconds.is_some() && endpoints.len() > 1;
+        let mut branches = self.prediction.branches.iter();
+        if !self.depth.segments && !is_affine && branches.all(|branch| branch.remembered.is_empty()) {
+            return later;
         }
-        if self.depth.segments {
-            self.segments(&mut later);
+        let delivered = self.prediction.branches.iter().filter_map(|first| Some((endpoint(first)?, first)));
+        let states: Vec<(SocketAddr, Vec<PredictedBranch>)> = delivered
+            .map(|(to, first)| {
+                if !self.depth.segments {
+                    return (to, vec![first.clone()]);
+                }
+                let states = self.follow(first, to, &mut later);
+                self.unreplied(first, to, &mut later);
+                self.invalid(first, to, &mut later);
+                (to, states)
+            })
+            .collect();
+        let are_remembered = states.iter().flat_map(|(_, states)| states).any(|state| !state.remembered.is_empty());
+        if are_remembered || is_affine {
+            self.connections(&states, *affinity_seconds, &mut later);
         }
         // The order of branches does not matter.
         later.words.sort_unstable();

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 
 use crate::cluster::Family;
+use crate::nftables::references::{jumps, named_sets};
 use crate::nftables::text::family as word;
 use crate::nftables::{Condition, Datatype, LookupKey, Name, Rule, Set, Statement, Table};
 use crate::walk::{Fault, Hook, Hooks, Lead, faults, reached, starts};
@@ -237,23 +238,41 @@ impl<'a> Check<'a> {
         self.chains.get(name).copied().filter(|position| self.table.chains[*position].base.is_none())
     }
 
-    /// Returns the jumps of every chain.
+    /// Returns the jumps of every chain, including those in text that is not modelled.
     fn leads(&self) -> Vec<Vec<Lead>> {
-        let of_statement = |statement: &'a Statement| {
-            let map = match statement {
-                Statement::Lookup(_, map) => self.sets.get(&**map).map(|set| set.elements.as_slice()),
-                _ => None,
-            };
-            let of_map = map.unwrap_or_default().iter().filter_map(|element| element.verdict.as_ref()?.chain());
-            statement.chains().iter().chain(of_map).filter_map(|name| self.regular(name))
-        };
         let of_chain = |rules: &'a [Rule]| {
-            let leads = rules.iter().enumerate().flat_map(|(number, rule)| {
-                rule.statements.iter().flat_map(of_statement).map(move |chain| (number, chain))
-            });
-            leads.collect()
+            let leads = rules.iter().enumerate();
+            leads.flat_map(|(number, rule)| self.targets(rule).into_iter().map(move |chain| (number, chain))).collect()
         };
         self.table.chains.iter().map(|chain| of_chain(&chain.rules)).collect()
+    }
+
+    /// Returns the regular chains that a rule may jump or go to.
+    fn targets(&self, rule: &'a Rule) -> Vec<usize> {
+        let of_map = |map: &str| {
+            let elements = self.sets.get(map).map(|set| set.elements.as_slice()).unwrap_or_default();
+            elements.iter().filter_map(|element| element.verdict.as_ref()?.chain()).map(|chain| &**chain)
+        };
+        let mut named: Vec<&str> = Vec::new();
+        for statement in &rule.statements {
+            named.extend(statement.chains().iter().map(|chain| &**chain));
+            if let Statement::Lookup(_, map) = statement {
+                named.extend(of_map(map));
+            }
+        }
+        let conditions = rule.conditions.iter().filter_map(|condition| match condition {
+            Condition::Other(text) => Some(&**text),
+            _ => None,
+        });
+        let statements = rule.statements.iter().filter_map(|statement| match statement {
+            Statement::Other(text) => Some(&**text),
+            _ => None,
+        });
+        for text in conditions.chain(statements) {
+            named.extend(jumps(text));
+            named.extend(named_sets(text).flat_map(of_map));
+        }
+        named.into_iter().filter_map(|name| self.regular(name)).collect()
     }
 
     /// Checks for statements that are not allowed at their hooks, given the hooks that reach each chain, and those that reach it through

@@ -56,6 +56,27 @@ fn maps_lead_to_chains_too() {
     assert_eq!(errors[0].to_string(), "table ip kube-proxy, chain a, rule 1: jump loop: a → a");
 }
 
+/// The kernel follows jumps whether or not svclab models the condition.
+#[rstest]
+#[case("jump NEXT")]
+#[case("meta length > 1 jump NEXT")]
+#[case("limit rate 1000000/second jump NEXT")]
+#[case("meta l4proto vmap { tcp : jump NEXT, udp : jump NEXT }")]
+#[case("ct state vmap @to-NEXT")]
+fn chains_that_multiply_are_rejected(#[case] rule: &str) {
+    let of = |chain: usize| format!("{}\n", rule.replace("NEXT", &format!("c{}", chain + 1))).repeat(8);
+    let chains: String = (1..12).map(|chain| format!("chain c{chain} {{\n{}}}\n", of(chain))).collect();
+    let map = |chain: usize| {
+        format!("map to-c{chain} {{\ntype inet_service : verdict\nelements = {{ 1 : jump c{chain} }}\n}}\n")
+    };
+    let maps: String = (2..=12).map(map).collect();
+    let text = format!("{FORWARD}jump c1\n}}\n{chains}chain c12 {{\ncounter\n}}\n{maps}");
+    let errors = Program::compile(&table(&text), Family::Ipv4).unwrap_err();
+    let is_too_long =
+        |error: &super::super::CompileError| matches!(error.kind, super::super::CompileErrorKind::TooLong(_));
+    assert!(errors.iter().any(is_too_long), "{errors:?}");
+}
+
 fn nested(chains: usize) -> Result<Program, Vec<super::super::CompileError>> {
     let inner: String = (1..chains).map(|number| format!("chain c{number} {{\njump c{}\n}}\n", number + 1)).collect();
     let text = format!("{FORWARD}jump c1\n}}\n{inner}chain c{chains} {{\ndrop\n}}");

@@ -117,6 +117,10 @@ impl<'c, 'a> Sources<'c, 'a> {
             });
         }
         if let Some(unknown) = prediction.branches.iter().find_map(|branch| unknown(&branch.outcome)) {
+            if self.promise.outcome == PromisedOutcome::NotPromised {
+                // There is nothing that the observation could contradict.
+                return None;
+            }
             return Some(if keeps { (Disagreement::Unknown, unknown) } else { self.unkept_unpredicted(seen) });
         }
         let predicted = self.predicted(prediction, seen);

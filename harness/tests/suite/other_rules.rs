@@ -184,6 +184,20 @@ fn settings_that_are_not_predicted_are_named() {
     });
 }
 
+/// Rules that are not modelled, and that only flows meet for which nothing is promised.
+#[test]
+fn unknown_rules_that_no_service_meets_do_not_fail() {
+    let rules = "        table inet f {\n          chain c {\n            type filter hook input priority 0;\n            \
+                 tcp dport 22 ct state new ip ttl 64 counter\n          }\n        }\n";
+    testing::privileged(|| {
+        let options = Options::default();
+        let verified = verify(&[with_other_rules(rules)], &options, &|_| {}).remove(0);
+        let page = page(&verified, &options, Settings::default());
+        let verification = verified.result.unwrap_or_else(|_| panic!("{page}"));
+        assert_eq!(verification.failures(&options).count(), 0, "{page}");
+    });
+}
+
 /// A cluster with rules of another program on one of its nodes.
 fn with_other_rules(text: &str) -> Scenario {
     cluster("", text)

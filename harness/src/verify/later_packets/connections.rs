@@ -54,11 +54,11 @@ impl FirstPacket<'_, '_> {
                 }
                 _ => None,
             };
-            match fault {
-                Some(what) => later.add_fault(Disagreement::Rules, what),
-                None => self.repeated(first, to, later),
+            if let Some(what) = fault {
+                later.add_fault(Disagreement::Rules, what);
             }
         }
+        states.iter().for_each(|(to, states)| self.repeated(&states[0], *to, later));
         if affinity.is_none() && self.destinations(&self.packet, &all, 0) != fresh {
             let what = "a connection depends on earlier ones to several endpoints, without session affinity";
             later.add_fault(Disagreement::Rules, what.to_owned());

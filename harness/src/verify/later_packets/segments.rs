@@ -76,7 +76,7 @@ impl FirstPacket<'_, '_> {
             }
         }
         if let Some(what) = assumed(&on) {
-            later.add_fault(Disagreement::Unknown, format!("{sent} {what}"));
+            later.add_fault(Disagreement::Rules, format!("{sent} {what}"));
         }
         on.branches.into_iter().filter(|branch| endpoint(branch) == Some(to)).collect()
     }

@@ -220,6 +220,21 @@ fn parts_of_text_take_no_more_than_their_time(#[case] start: &str, #[case] part:
     assert!(matches!(code, Some(0 | 2)), "{code:?}: {}", &said[..said.len().min(1_000)]);
 }
 
+/// Endpoints are counted by a rule's probability, which may be any number.
+#[rstest]
+fn probabilities_near_zero_take_no_time(
+    #[values("0.00000500000", "0.00000010000", "0.00000000047")] probability: &str,
+) {
+    let rule = "-A KUBE-SVC-RUKNB3TURLFC6SGL -m comment --comment \"shop/api:http -> 10.42.0.21:8080\" -m statistic --mode random";
+    let file = folder(&format!("probability-{probability}")).join("input.txt");
+    fs::write(&file, format!("{rule} --probability {probability} -j KUBE-SEP-OMTEPJMVLX67WSYN\n")).expect("a file");
+    let mut command = Command::new("prlimit");
+    command.args(["--cpu=15", env!("CARGO_BIN_EXE_svclab"), "dump", "lint"]);
+    let (code, said) = ended(command.arg(&file));
+    assert!(matches!(code, Some(0..=2)), "{code:?}: {said}");
+    assert!(said.contains("1 rule: "), "{said}");
+}
+
 /// A Service with every port.
 fn many_ports() -> String {
     let ports = |with: &dyn Fn(u16) -> String| (1..=u16::MAX).map(with).collect::<String>();

@@ -43,10 +43,13 @@ pub(super) fn check_excerpt(steps: &[Step]) -> Vec<Defect> {
     found
 }
 
+/// The largest n for which 1/n is not zero in five digits. Of larger ones, which no Service has as endpoints, only the nearest is tried.
+const MOST_IN_FIVE_DIGITS: usize = 200_000;
+
 /// Returns the largest n below a limit for which a threshold is that of 1/n. Several fit five digits.
 fn largest_fitting(threshold: u32, below: usize) -> Option<usize> {
     let nearest = (f64::from(Probability::ONE) / f64::from(threshold.max(1))).round() as usize;
-    let others = nearest.saturating_mul(nearest) / 100_000 + 1;
+    let others = if nearest > MOST_IN_FIVE_DIGITS { 1 } else { nearest * nearest / 100_000 + 1 };
     let most = nearest.saturating_add(others).min(below.saturating_sub(1));
     let least = nearest.saturating_sub(others).max(2);
     (least..=most)

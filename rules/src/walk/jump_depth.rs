@@ -171,11 +171,10 @@ mod tests {
 
     #[test]
     fn a_packet_takes_one_target_of_a_map() {
-        let leads = vec![(1..=5).map(|chain| (0, chain)).collect(), vec![], vec![], vec![], vec![], vec![]];
-        assert_eq!(faults(&leads, &[1, 4_000_000, 4_000_000, 4_000_000, 4_000_000, 4_000_000], [0]), []);
-        // The same chains one after the other are still fewer rules than 16 times all.
-        let in_turn: Vec<Vec<Lead>> =
-            vec![(1..=5).map(|chain| (chain - 1, chain)).collect(), vec![], vec![], vec![], vec![], vec![]];
-        assert_eq!(faults(&in_turn, &[5, 4_000_000, 4_000_000, 4_000_000, 4_000_000, 4_000_000], [0]), []);
+        let long = [100, 1_000_000];
+        let of_map = vec![vec![(0, 1); 100], vec![]];
+        assert_eq!(faults(&of_map, &long, [0]), []);
+        let in_turn = vec![(0..100).map(|rule| (rule, 1)).collect(), vec![]];
+        assert_eq!(faults(&in_turn, &long, [0]), [(0, 99, Fault::TooLong(100_000_100))]);
     }
 }

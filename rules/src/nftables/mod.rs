@@ -24,6 +24,7 @@ mod references;
 mod sorted_keys;
 mod statements;
 mod text;
+mod unmodelled;
 mod verdict;
 
 pub use ast::{BaseChain, Chain, Element, Rule, Ruleset, Set, SetKind, Table};

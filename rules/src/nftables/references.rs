@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use super::ast::Table;
 use super::conditions::Condition;
 use super::statements::Statement;
+use super::unmodelled;
 use super::verdict::Verdict;
 
 /// The chains, sets and maps that a table's rules and elements name.
@@ -38,24 +39,9 @@ impl References {
 
     /// Adds the names in text that is not modelled.
     fn learn(&mut self, text: &str) {
-        self.chains.extend(jumps(text).into_iter().map(str::to_owned));
-        self.sets.extend(named_sets(text).map(str::to_owned));
+        self.chains.extend(unmodelled::jumps(text).into_iter().map(str::to_owned));
+        self.sets.extend(unmodelled::sets(text).into_iter().map(str::to_owned));
     }
-}
-
-fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split([' ', ',', ';', '{', '}', '(', ')']).filter(|word| !word.is_empty())
-}
-
-/// Returns the chains that text which is not modelled jumps or goes to.
-pub(super) fn jumps(text: &str) -> Vec<&str> {
-    let words: Vec<&str> = words(text).collect();
-    words.windows(2).filter(|pair| matches!(pair[0], "goto" | "jump")).map(|pair| pair[1]).collect()
-}
-
-/// Returns the sets and maps that text which is not modelled names.
-pub(super) fn named_sets(text: &str) -> impl Iterator<Item = &str> {
-    words(text).filter_map(|word| word.strip_prefix('@'))
 }
 
 impl Table {

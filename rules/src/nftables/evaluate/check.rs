@@ -4,9 +4,8 @@ use std::collections::HashMap;
 use std::fmt;
 
 use crate::cluster::Family;
-use crate::nftables::references::{jumps, named_sets};
 use crate::nftables::text::family as word;
-use crate::nftables::{Condition, Datatype, LookupKey, Name, Rule, Set, Statement, Table};
+use crate::nftables::{Condition, Datatype, LookupKey, Name, Rule, Set, Statement, Table, unmodelled};
 use crate::walk::{Fault, Hook, Hooks, Lead, faults, reached, starts};
 
 /// An error in tables, with its place.
@@ -269,8 +268,8 @@ impl<'a> Check<'a> {
             _ => None,
         });
         for text in conditions.chain(statements) {
-            named.extend(jumps(text));
-            named.extend(named_sets(text).flat_map(of_map));
+            named.extend(unmodelled::jumps(text));
+            named.extend(unmodelled::sets(text).into_iter().flat_map(of_map));
         }
         named.into_iter().filter_map(|name| self.regular(name)).collect()
     }

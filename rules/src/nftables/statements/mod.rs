@@ -16,6 +16,7 @@ use super::name::Name;
 use super::numgen::{Draws, Numgen};
 use super::positions::Positions;
 use super::text::{Line, family};
+use super::unmodelled;
 use super::verdict::Verdict;
 use crate::cluster::Family;
 use crate::walk::{Destination, Hook, RejectResponse, Source, SourceAddress};
@@ -133,11 +134,7 @@ impl Statement {
     pub(super) fn changed_sets(&self) -> Vec<&str> {
         match self {
             Self::Remember(_, set) => vec![set],
-            Self::Other(text) => {
-                let words: Vec<&str> = text.split_ascii_whitespace().collect();
-                let changes = words.windows(2).filter(|pair| matches!(pair[0], "add" | "update" | "delete"));
-                changes.filter_map(|pair| pair[1].strip_prefix('@')).collect()
-            }
+            Self::Other(text) => unmodelled::changed_sets(text),
             _ => Vec::new(),
         }
     }

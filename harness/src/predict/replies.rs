@@ -16,12 +16,12 @@ use crate::topology::Role;
 use crate::wire::Mac;
 
 /// The flags of a SYN-ACK.
-const SYN_ACK: u8 = 0x12;
+const SYN_ACK: u8 = Transport::SYN | Transport::ACK;
 /// The type and code of ICMP errors about a packet's size, of both families.
 const FRAGMENTATION_NEEDED: (u8, u8) = (3, 4);
 const PACKET_TOO_BIG: (u8, u8) = (2, 0);
 /// The flags of a reset.
-const RST_ACK: u8 = 0x14;
+const RST_ACK: u8 = Transport::RST | Transport::ACK;
 
 /// A packet that a kernel rejects.
 struct Rejected<'a> {

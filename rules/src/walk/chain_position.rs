@@ -10,7 +10,7 @@ use super::branch::{HookVerdict, Unknown};
 use super::environment::Environment;
 use super::forked_sources::ForkedSources;
 use super::hook::Hook;
-use super::jump_depth::DEEPEST;
+use super::jump_limits::DEEPEST;
 use super::share::Share;
 use super::trace::{ChainId, Evaluated, RuleId, Step, Then, Trace};
 use super::walker::Walker;
@@ -117,11 +117,11 @@ impl<T> Todo<T> {
         Some(self.works.remove(at))
     }
 
-    /// Counts a rule; returns whether there were too many.
-    pub(super) fn is_exceeded(&mut self) -> bool {
-        let is_exceeded = self.left == 0;
-        self.left = self.left.saturating_sub(1);
-        is_exceeded
+    /// Counts a rule that a packet is compared with. Returns an error once there are too many.
+    pub(super) fn count_rule(&mut self) -> Result<(), Arc<str>> {
+        let too_many = || Arc::from(format!("a packet meets more than {MAX_COMPARED} rules at this hook"));
+        self.left = self.left.checked_sub(1).ok_or_else(too_many)?;
+        Ok(())
     }
 
     /// Records that a rule splits a branch at random.

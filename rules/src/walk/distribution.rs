@@ -11,7 +11,7 @@ use super::code::Code;
 use super::connection::Tracking;
 use super::environment::Environment;
 use super::hook::Hook;
-use super::jump_depth::DEEPEST;
+use super::jump_limits::DEEPEST;
 use super::machine::meet_alone;
 use super::packet::Packet;
 use super::program::Program;

@@ -122,7 +122,7 @@ impl<'a, C: Inspect> Reach<'a, C> {
 
     /// Returns whether all packets return from a chain unchanged. False for a chain in a loop, or one that leads to too many others.
     fn passes(&mut self, chain: u32, depth: usize) -> bool {
-        if depth > super::jump_depth::DEEPEST || (self.is_border)(chain) {
+        if depth > super::jump_limits::DEEPEST || (self.is_border)(chain) {
             return false;
         }
         if let Some(known) = self.passes.get(&chain) {

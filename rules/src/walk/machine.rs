@@ -203,10 +203,11 @@ impl<T: Trace> Pass<'_, T> {
             }
             next = match program.code.next_rule(program.span(self.cursor.chain), self.cursor.rule, walker) {
                 None => Next::Return,
-                Some(rule) if self.todo.is_exceeded() => {
-                    stop(walker, rule, "a packet meets more than 2,097,152 rules at this hook".into())
-                }
                 Some(rule) => {
+                    if let Err(why) = self.todo.count_rule() {
+                        next = stop(walker, rule, why);
+                        continue;
+                    }
                     let is_part = walker.share != Share::ONE && walker.effects.is_empty();
                     let before = walker.trace.may_fork(is_part).then(|| walker.clone());
                     self.cursor.rule = rule + 1;

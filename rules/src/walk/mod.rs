@@ -9,7 +9,7 @@
 //!
 //! Both languages share the walk through chains: [`Program`] has the chains of all hooks, `hook_order` orders them, also if rules of two
 //! languages are [`Alongside`] each other, `machine` goes from rule to rule through the chains of a hook, `walker` is the packet between
-//! rules, `translation` is the NAT of its connection, and `jump_depth` checks the nesting of chains. Matches and effects of rules are
+//! rules, `translation` is the NAT of its connection, and `jump_limits` checks the nesting of chains. Matches and effects of rules are
 //! specific to each language.
 //!
 //! A set of packets is walked by one of its packets, the witness: `field_queries` has every comparison of conditions with a packet, and
@@ -34,7 +34,7 @@ mod hook_order;
 mod inspect;
 mod interface;
 mod intervals;
-mod jump_depth;
+mod jump_limits;
 mod machine;
 mod match_result;
 mod narrowing;
@@ -70,7 +70,7 @@ pub(crate) use hook_order::{DESTINATIONS, Hooked, Kind, SOURCES};
 pub(crate) use inspect::{Edges, Inspect, Reach, RuleEffect, Scan};
 pub use interface::Interface;
 pub use intervals::Intervals;
-pub(crate) use jump_depth::{Fault, Hooks, Lead, faults, reached, starts};
+pub(crate) use jump_limits::{Fault, Hooks, Lead, faults, reached, starts};
 pub use machine::Arrival;
 pub(crate) use match_result::Held;
 pub use narrowing::{Narrowed, Narrowing, Others};

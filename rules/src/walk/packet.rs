@@ -113,11 +113,33 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// The flag that opens a TCP connection.
+    /// The TCP flag of a sender that has no more data.
+    pub const FIN: u8 = 1;
+
+    /// The TCP flag that opens a connection.
     pub const SYN: u8 = 2;
 
-    /// The TCP flags of a segment within a connection: ACK.
+    /// The TCP flag that resets a connection.
+    pub const RST: u8 = 4;
+
+    /// The TCP flag of data for the application.
+    pub const PSH: u8 = 8;
+
+    /// The TCP flag of a segment within a connection.
     pub const ACK: u8 = 16;
+
+    /// The TCP flag of urgent data.
+    pub const URG: u8 = 32;
+
+    /// The names of the TCP flags, in the order in which iptables prints them.
+    pub const FLAGS: [(&str, u8); 6] = [
+        ("FIN", Self::FIN),
+        ("SYN", Self::SYN),
+        ("RST", Self::RST),
+        ("PSH", Self::PSH),
+        ("ACK", Self::ACK),
+        ("URG", Self::URG),
+    ];
 
     /// The TCP flags of a segment that creates a conntrack entry: SYN, or ACK as in the middle of a connection, each with or without PSH
     /// and URG.

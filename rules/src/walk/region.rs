@@ -179,8 +179,8 @@ impl Region {
             },
             Field::Icmp => format!("{}/{}", number >> 8, number & 0xff),
             Field::Flags => {
-                let names = ["FIN", "SYN", "RST", "PSH", "ACK", "URG"].iter().enumerate();
-                let set: Vec<&str> = names.filter(|(bit, _)| number >> bit & 1 == 1).map(|(_, name)| *name).collect();
+                let is_set = |(_, bit): &(&str, u8)| number & u128::from(*bit) != 0;
+                let set: Vec<&str> = Transport::FLAGS.into_iter().filter(is_set).map(|(name, _)| name).collect();
                 if set.is_empty() { "none".to_owned() } else { set.join("+") }
             }
             Field::SourcePort | Field::DestinationPort => number.to_string(),

@@ -4,7 +4,7 @@ use super::{Condition, Extension, Listed, Match, Parsed};
 use crate::cluster::{Protocol, ProtocolNumber};
 use crate::iptables::text::{Options, Printer, values};
 use crate::iptables::{Negatable, PortRange};
-use crate::walk::{Edges, Field, Held, Trace, Walker};
+use crate::walk::{Edges, Field, Held, Trace, Transport, Walker};
 
 /// Options of `tcp`, `udp` and `sctp`. Without any, the match only requires the header.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,10 +27,6 @@ pub struct TcpFlags {
     /// The flags that must be set.
     pub set: u8,
 }
-
-/// The names of TCP flags in the order in which iptables prints them, with their bits.
-pub(crate) const TCP_FLAGS: [(&str, u8); 6] =
-    [("FIN", 1), ("SYN", 2), ("RST", 4), ("PSH", 8), ("ACK", 16), ("URG", 32)];
 
 /// One of a packet's ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,7 +87,7 @@ fn flags(text: &str) -> Option<u8> {
         let bits = match word {
             "ALL" => 0x3f,
             "NONE" => 0,
-            _ => TCP_FLAGS.into_iter().find(|(name, _)| *name == word)?.1,
+            _ => Transport::FLAGS.into_iter().find(|(name, _)| *name == word)?.1,
         };
         Some(all | bits)
     })
@@ -179,7 +175,8 @@ impl Ports {
         }
         if let Some(flags) = self.flags {
             out.option(" --tcp-flags ", flags.negated);
-            let names = |bits: u8| TCP_FLAGS.iter().filter(move |(_, bit)| bits & bit != 0).map(|(name, _)| *name);
+            let names =
+                |bits: u8| Transport::FLAGS.iter().filter(move |(_, bit)| bits & bit != 0).map(|(name, _)| *name);
             out.list(names(flags.value.mask), "NONE");
             out.push(" ");
             out.list(names(flags.value.set), "NONE");

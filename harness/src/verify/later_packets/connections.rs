@@ -1,5 +1,7 @@
 //! Second connections of a client, and first ones of other clients, if rules remember clients.
 
+use std::collections::HashSet;
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 use svclab_rules::walk::{Field, Packet, Region, address_bits, address_from_bits};
@@ -8,65 +10,75 @@ use super::{FirstPacket, Later, endpoint};
 use crate::predict::{PredictedBranch, Prediction};
 use crate::sources::Disagreement;
 
+/// The destinations of connections after a first one.
+struct Afterwards {
+    /// The destination of the first one.
+    to: SocketAddr,
+    /// Those of the client's next connection at once.
+    at_once: Vec<SocketAddr>,
+    /// The same at the end of the affinity time.
+    last: Vec<SocketAddr>,
+    /// The same after that time, if the first connection still makes a difference.
+    expired: Option<Vec<SocketAddr>>,
+    /// Those of another client's first connection, if the client's makes a difference.
+    of_other: Option<Vec<SocketAddr>>,
+}
+
 impl FirstPacket<'_, '_> {
-    /// Second connections of the client, and first ones of others, after first ones to each destination, which have left these states.
-    pub(super) fn connections(
-        &self,
-        states: &[(SocketAddr, Vec<PredictedBranch>)],
-        affinity: Option<u32>,
-        later: &mut Later,
-    ) {
-        let seconds = affinity.unwrap_or(0);
+    /// Second connections of the client, and first ones of others, after first ones, each of which has left one of these states.
+    pub(super) fn connections(&self, states: &[Vec<PredictedBranch>], affinity: Option<u32>, later: &mut Later) {
         // Predict again: the prediction for an endpoint that connects to its own service contains only its own branch.
         let fresh = self.destinations(&self.packet, &[], 0);
-        let other = self.another_client();
-        let own = other.map(|other| self.destinations(&other, &[], 0));
-        let all: Vec<&PredictedBranch> = states.iter().flat_map(|(_, states)| states).collect();
-        // If all first connections together change nothing, none of them does individually.
-        let is_forgotten = self.destinations(&self.packet, &all, seconds.saturating_add(1)) == fresh;
-        let is_private = other.map(|other| self.destinations(&other, &all, 0)) == own;
-        for (to, first) in states.iter().flat_map(|(to, states)| different_lists(states).map(move |one| (*to, one))) {
-            let at_once = self.destinations(&self.packet, &[first], 0);
-            let last = self.destinations(&self.packet, &[first], seconds.saturating_sub(1));
-            let afterwards = || self.destinations(&self.packet, &[first], seconds.saturating_add(1));
-            let afterwards = (!is_forgotten).then(afterwards).filter(|afterwards| *afterwards != fresh);
-            let of_other = || other.map(|other| self.destinations(&other, &[first], 0));
-            let of_other = (!is_private).then(of_other).filter(|of_other| *of_other != own).flatten();
-            let words = |other: &Option<Vec<SocketAddr>>| other.as_deref().map_or("anywhere".to_owned(), listed);
-            later.words.push(format!(
-                "after a connection to {to}, the client's next one goes to {}, later ones to {}; another client's goes to {}",
-                listed(&last),
-                words(&afterwards),
-                words(&of_other),
-            ));
-            let fault = match affinity {
-                None if at_once != fresh => {
-                    Some(format!("a connection depends on an earlier one to {to}, without session affinity"))
-                }
-                Some(seconds) if at_once != [to] || last != [to] => Some(format!(
-                    "a second connection of a client of {to} within {seconds} s may go to another endpoint"
-                )),
-                Some(seconds) if afterwards.is_some() => {
-                    Some(format!("a client of {to} stays with it for longer than {seconds} s"))
-                }
-                _ if of_other.is_some() => {
-                    Some(format!("a connection of another client depends on an earlier one of a client of {to}"))
-                }
-                _ => None,
-            };
-            if let Some(what) = fault {
+        let all: Vec<&PredictedBranch> = states.iter().flatten().collect();
+        for after in self.afterwards(states, &all, &fresh, affinity.unwrap_or(0)) {
+            later.words.push(after.to_string());
+            if let Some(what) = after.fault(affinity, &fresh) {
                 later.add_fault(Disagreement::Rules, what);
             }
         }
-        states.iter().for_each(|(to, states)| self.repeated(&states[0], *to, later));
+        states.iter().for_each(|states| self.repeated(&states[0], later));
         if affinity.is_none() && self.destinations(&self.packet, &all, 0) != fresh {
             let what = "a connection depends on earlier ones to several endpoints, without session affinity";
             later.add_fault(Disagreement::Rules, what.to_owned());
         }
     }
 
+    /// The connections after each state that differs in what lists contain; marks of a connection do not matter for others. `fresh` are
+    /// the destinations of a first connection.
+    fn afterwards(
+        &self,
+        states: &[Vec<PredictedBranch>],
+        all: &[&PredictedBranch],
+        fresh: &[SocketAddr],
+        seconds: u32,
+    ) -> Vec<Afterwards> {
+        let other = self.another_client();
+        let own = other.map(|other| self.destinations(&other, &[], 0));
+        // If all first connections together change nothing, none of them does individually.
+        let is_forgotten = self.destinations(&self.packet, all, seconds.saturating_add(1)) == fresh;
+        let is_private = other.map(|other| self.destinations(&other, all, 0)) == own;
+        let of = |first: &PredictedBranch| {
+            let after = |seconds: u32| self.destinations(&self.packet, &[first], seconds);
+            let expired = (!is_forgotten).then(|| after(seconds.saturating_add(1)));
+            let of_other = other.filter(|_| !is_private).map(|other| self.destinations(&other, &[first], 0));
+            Some(Afterwards {
+                to: endpoint(first)?,
+                at_once: after(0),
+                last: after(seconds.saturating_sub(1)),
+                expired: expired.filter(|expired| expired != fresh),
+                of_other: of_other.filter(|of_other| Some(of_other) != own.as_ref()),
+            })
+        };
+        let different = states.iter().flat_map(|states| {
+            let mut known = HashSet::new();
+            states.iter().filter(move |state| known.insert(&state.remembered))
+        });
+        different.filter_map(of).collect()
+    }
+
     /// Third and further connections of the client at once, as many as rules count: one that has another outcome than the second is a fault.
-    fn repeated(&self, first: &PredictedBranch, to: SocketAddr, later: &mut Later) {
+    fn repeated(&self, first: &PredictedBranch, later: &mut Later) {
+        let Some(to) = endpoint(first) else { return };
         let again = self.destinations(&self.packet, &[first], 0);
         let mut effects = first.remembered.clone();
         for number in 2..=self.depth.hits + 1 {
@@ -107,10 +119,37 @@ impl FirstPacket<'_, '_> {
     }
 }
 
-/// The states that differ in what lists contain; marks of a connection do not matter for others.
-fn different_lists(states: &[PredictedBranch]) -> impl Iterator<Item = &PredictedBranch> {
-    let is_new = |at: usize| states[..at].iter().all(|earlier| earlier.remembered != states[at].remembered);
-    states.iter().enumerate().filter(move |(at, _)| is_new(*at)).map(|(_, state)| state)
+impl Afterwards {
+    /// What is not as promised. `fresh` are the destinations of a first connection.
+    fn fault(&self, affinity: Option<u32>, fresh: &[SocketAddr]) -> Option<String> {
+        let Self { to, at_once, last, expired, of_other } = self;
+        match affinity {
+            None if at_once != fresh => {
+                Some(format!("a connection depends on an earlier one to {to}, without session affinity"))
+            }
+            Some(seconds) if [at_once, last].into_iter().any(|destinations| *destinations != [*to]) => {
+                Some(format!("a second connection of a client of {to} within {seconds} s may go to another endpoint"))
+            }
+            Some(seconds) if expired.is_some() => {
+                Some(format!("a client of {to} stays with it for longer than {seconds} s"))
+            }
+            _ if of_other.is_some() => {
+                Some(format!("a connection of another client depends on an earlier one of a client of {to}"))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Afterwards {
+    /// All destinations, to compare them.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { to, at_once: _, last, expired, of_other } = self;
+        let words = |other: &Option<Vec<SocketAddr>>| other.as_deref().map_or("anywhere".to_owned(), listed);
+        let (last, expired, of_other) = (listed(last), words(expired), words(of_other));
+        write!(f, "after a connection to {to}, the client's next one goes to {last}, ")?;
+        write!(f, "later ones to {expired}; another client's goes to {of_other}")
+    }
 }
 
 /// Destinations in words: see [`destinations`].

@@ -93,20 +93,20 @@ impl FirstPacket<'_, '_> {
         if !self.depth.segments && !is_affine && branches.all(|branch| branch.remembered.is_empty()) {
             return later;
         }
-        let delivered = self.prediction.branches.iter().filter_map(|first| Some((endpoint(first)?, first)));
-        let states: Vec<(SocketAddr, Vec<PredictedBranch>)> = delivered
-            .map(|(to, first)| {
+        let delivered = self.prediction.branches.iter().filter(|first| endpoint(first).is_some());
+        // The states of each first packet's connection.
+        let states: Vec<Vec<PredictedBranch>> = delivered
+            .map(|first| {
                 if !self.depth.segments {
-                    return (to, vec![first.clone()]);
+                    return vec![first.clone()];
                 }
-                let states = self.follow(first, to, &mut later);
-                self.unreplied(first, to, &mut later);
-                self.invalid(first, to, &mut later);
-                (to, states)
+                let states = self.follow(first, &mut later);
+                self.unreplied(first, &mut later);
+                self.invalid(first, &mut later);
+                states
             })
             .collect();
-        let are_remembered = states.iter().flat_map(|(_, states)| states).any(|state| !state.remembered.is_empty());
-        if are_remembered || is_affine {
+        if is_affine || states.iter().flatten().any(|state| !state.remembered.is_empty()) {
             self.connections(&states, *affinity_seconds, &mut later);
         }
         // The order of branches does not matter.

@@ -1,7 +1,6 @@
 //! Later packets of the connection that a first packet opened, in both directions; and replies that conntrack classifies as INVALID.
 
 use std::fmt;
-use std::net::SocketAddr;
 
 use svclab_rules::walk::{Packet, Transport};
 
@@ -10,7 +9,18 @@ use crate::predict::{Cause, Network, PredictedBranch, PredictedReply};
 use crate::sources::{Disagreement, assumed};
 
 /// The flags of later segments: ACK, with PSH, URG and FIN; and RST, alone and with ACK.
-const FLAGS: [u8; 7] = [Transport::ACK, 24, 48, 17, 25, 4, 20];
+const FLAGS: [u8; 7] = [
+    Transport::ACK,
+    Transport::ACK | Transport::PSH,
+    Transport::ACK | Transport::URG,
+    Transport::ACK | Transport::FIN,
+    Transport::ACK | Transport::PSH | Transport::FIN,
+    Transport::RST,
+    Transport::RST | Transport::ACK,
+];
+
+/// The order in which flags are named.
+const NAMED: [u8; 5] = [Transport::RST, Transport::ACK, Transport::PSH, Transport::URG, Transport::FIN];
 
 /// A later packet of the sender.
 #[derive(Clone, Copy)]
@@ -40,50 +50,46 @@ impl FirstPacket<'_, '_> {
     }
 
     /// A second datagram before the reply. Without marks and lists, it is handled like the first.
-    pub(super) fn unreplied(&self, first: &PredictedBranch, to: SocketAddr, later: &mut Later) {
+    pub(super) fn unreplied(&self, first: &PredictedBranch, later: &mut Later) {
         let connections = first.unreplied.as_ref().unwrap_or(&first.connections);
         let is_marked = connections.iter().any(|(_, connection)| connection.mark != 0);
         let is_datagram = matches!(self.packet.transport, Transport::Udp { .. });
         if is_datagram && (is_marked || !first.remembered.is_empty()) {
             let sent = LaterPacket { packet: self.packet, number: 2, is_replied: false };
-            self.judge(sent, (first, to), later);
+            self.judge(sent, first, later);
         }
     }
 
     /// Judges a later packet after those that left `before`, and its reply, which has the same flags. Returns the branches in which it is
     /// delivered.
-    pub(super) fn judge(
-        &self,
-        sent: LaterPacket,
-        (before, to): (&PredictedBranch, SocketAddr),
-        later: &mut Later,
-    ) -> Vec<PredictedBranch> {
+    pub(super) fn judge(&self, sent: LaterPacket, before: &PredictedBranch, later: &mut Later) -> Vec<PredictedBranch> {
         let given = (before, sent.is_replied);
-        let on = self.network.predict_later(self.senders, &sent.packet, given, Some(self.narrowing));
-        let Some(on) = on else { return Vec::new() };
-        let lost = on.branches.iter().find(|branch| endpoint(branch) != Some(to));
-        let replies = || on.branches.iter().filter_map(|branch| branch.outcome.reply());
+        let prediction = self.network.predict_later(self.senders, &sent.packet, given, Some(self.narrowing));
+        let Some((prediction, to)) = prediction.zip(endpoint(before)) else { return Vec::new() };
+        let lost = prediction.branches.iter().find(|branch| endpoint(branch) != Some(to));
+        let replies = || prediction.branches.iter().filter_map(|branch| branch.outcome.reply());
         let expected = before.outcome.reply().and_then(source);
         let lost_reply = replies().find(|reply| source(reply) != expected);
         let from = replies().map(|reply| source(reply).map_or("nowhere".to_owned(), |ip| ip.to_string()));
         let from = from.collect::<Vec<_>>().join(", ");
-        let is_delivered = if lost.is_none() { "delivered" } else { "lost" };
-        later.words.push(format!("{sent} to {to} is {is_delivered}, reply from {from}"));
+        let outcome = if lost.is_none() { "delivered" } else { "lost" };
+        later.words.push(format!("{sent} to {to} is {outcome}, reply from {from}"));
         if let Some(what) = lost.map(|lost| lost.outcome.to_string()).or(lost_reply.map(ToString::to_string)) {
-            match lost.is_some_and(is_unknown) || matches!(lost_reply, Some(PredictedReply::Unknown(_))) {
-                true => later.add_fault(Disagreement::Unknown, format!("{sent} may be lost: {what}")),
-                false => later.add_fault(Disagreement::Rules, format!("{sent} is lost: {what}")),
+            if lost.is_some_and(is_unknown) || matches!(lost_reply, Some(PredictedReply::Unknown(_))) {
+                later.add_fault(Disagreement::Unknown, format!("{sent} may be lost: {what}"));
+            } else {
+                later.add_fault(Disagreement::Rules, format!("{sent} is lost: {what}"));
             }
         }
-        if let Some(what) = assumed(&on) {
+        if let Some(what) = assumed(&prediction) {
             later.add_fault(Disagreement::Rules, format!("{sent} {what}"));
         }
-        on.branches.into_iter().filter(|branch| endpoint(branch) == Some(to)).collect()
+        prediction.branches.into_iter().filter(|branch| endpoint(branch) == Some(to)).collect()
     }
 
     /// A reply that conntrack classifies as INVALID: its source is not translated back, so the client would reset the connection. If the
     /// release drops such packets, other rules must drop them, too.
-    pub(super) fn invalid(&self, first: &PredictedBranch, to: SocketAddr, later: &mut Later) {
+    pub(super) fn invalid(&self, first: &PredictedBranch, later: &mut Later) {
         if !matches!(self.packet.transport, Transport::Tcp { .. }) {
             return;
         }
@@ -91,7 +97,7 @@ impl FirstPacket<'_, '_> {
         let Some(leaked) = own.iter().find_map(source) else { return };
         let released = self.released.predict_set(self.senders, &self.packet, None, None);
         let branches = released.map(|(_, prediction)| prediction.branches).unwrap_or_default();
-        let Some(same) = branches.iter().find(|branch| endpoint(branch) == Some(to)) else { return };
+        let Some(same) = branches.iter().find(|branch| endpoint(branch) == endpoint(first)) else { return };
         let is_dropped = |reply: &PredictedReply| matches!(reply, PredictedReply::Lost { cause: Cause::Rule(_), .. });
         let released = self.invalid_reply(self.released, same);
         if !released.is_empty() && released.iter().all(is_dropped) {
@@ -133,6 +139,6 @@ impl fmt::Display for LaterPacket {
 
 /// Flags as netfilter names them: `ACK,PSH`.
 fn names(flags: u8) -> String {
-    let names = [(4, "RST"), (Transport::ACK, "ACK"), (8, "PSH"), (32, "URG"), (1, "FIN")];
-    names.iter().filter(|(bit, _)| flags & bit != 0).map(|(_, name)| *name).collect::<Vec<_>>().join(",")
+    let name = |bit: u8| Transport::FLAGS.into_iter().find(|(_, other)| *other == bit).map(|(name, _)| name);
+    NAMED.into_iter().filter(|bit| flags & bit != 0).filter_map(name).collect::<Vec<_>>().join(",")
 }

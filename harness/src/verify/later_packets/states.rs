@@ -1,7 +1,7 @@
 //! The states of a connection that rules distinguish: its marks, and the lists to which they add its packets.
 
 use std::collections::{BTreeMap, HashSet};
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 use svclab_rules::walk::{Effect, Tuple};
 
@@ -11,7 +11,7 @@ use crate::sources::Disagreement;
 use crate::topology::NetnsId;
 
 /// The maximum number of states of a connection that are followed, in addition to the number of packets that rules count.
-const MAX_STATES: usize = 64;
+const MAX_STATES: usize = 63;
 
 /// What rules can distinguish after some packets of a connection.
 #[derive(PartialEq, Eq, Hash)]
@@ -42,23 +42,24 @@ impl State {
 impl FirstPacket<'_, '_> {
     /// Follows a connection from its first packet and the reply through all states that later packets lead to, and judges these packets.
     /// Returns a branch for each state, starting with the first packet's.
-    pub(super) fn follow(&self, first: &PredictedBranch, to: SocketAddr, later: &mut Later) -> Vec<PredictedBranch> {
+    pub(super) fn follow(&self, first: &PredictedBranch, later: &mut Later) -> Vec<PredictedBranch> {
         let hits = self.depth.hits.max(1) as usize;
+        let most = MAX_STATES + hits;
         let mut known = HashSet::from([State::of(first, hits)]);
         // Each with the number of the client's packets that led there.
         let mut states = vec![(first.clone(), 1)];
         let mut next = 0;
         while let Some((before, packets)) = states.get(next).cloned() {
             for sent in self.following(packets + 1) {
-                for after in self.judge(sent, (&before, to), later) {
+                for after in self.judge(sent, &before, later) {
                     if known.insert(State::of(&after, hits)) {
                         states.push((after, packets + 1));
                     }
                 }
             }
             next += 1;
-            if states.len() > MAX_STATES + hits {
-                let what = format!("later packets: rules distinguish more than {MAX_STATES} states of a connection");
+            if states.len() > most {
+                let what = format!("later packets: rules distinguish more than {most} states of a connection");
                 later.add_fault(Disagreement::Unknown, what);
                 break;
             }

@@ -1,14 +1,19 @@
 //! Notes on contradictions between prediction and kernel: what else may be their cause.
 
+use std::collections::BTreeMap;
+
 use super::Options;
 use super::finding::Finding;
 use crate::predict::is_predicted;
 use crate::scenario::Scenario;
-use crate::text::counted;
+use crate::text::{counted, list};
 
 /// The maximum number of flows of a lab that are sent again, alone. Each flushes the state of all nodes, which takes some milliseconds for
-/// each of them; if rules of every Service differ from the prediction, more would tell nothing new.
+/// each of them; if rules of every Service differ from the prediction, more would show nothing new.
 pub(super) const MAX_RESENDS: usize = 500;
+
+/// The maximum number of settings in a note.
+const MAX_LISTED: usize = 5;
 
 /// The notes on findings. `not_resent` is the number of contradicted flows that were not sent again alone.
 pub(super) fn notes(scenario: &Scenario, findings: &[Finding], not_resent: usize, options: &Options) -> Vec<String> {
@@ -18,30 +23,30 @@ pub(super) fn notes(scenario: &Scenario, findings: &[Finding], not_resent: usize
         return Vec::new();
     }
     let resent = (not_resent > 0).then(|| {
-        let flows = counted(not_resent, "contradicted flow");
-        format!("{flows} of these were not sent again alone, as the first {MAX_RESENDS} were: earlier packets may be the cause")
+        let flows = counted(not_resent, "flow");
+        format!("earlier packets may be the cause for {flows}: only the first {MAX_RESENDS} were sent again, alone")
     });
     let settings = settings(scenario);
     let settings = (!settings.is_empty()).then(|| {
-        format!("not predicted: the effect of {}. It may be why the kernel does something else", settings.join(", "))
+        format!(
+            "not predicted: the effect of {}. It may be why the kernel does something else",
+            list(&settings, MAX_LISTED)
+        )
     });
     resent.into_iter().chain(settings).collect()
 }
 
-/// The settings of nodes that predictions ignore, each once, with its first node.
+/// The settings of nodes that predictions ignore, each with its node, or with the number of nodes that have it.
 fn settings(scenario: &Scenario) -> Vec<String> {
-    let mut all: Vec<(&str, &str, Vec<&str>)> = Vec::new();
+    let mut nodes: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
     for (node, settings) in &scenario.sysctls {
         for (name, setting) in settings.iter().filter(|(name, _)| !is_predicted(name)) {
-            match all.iter_mut().find(|(known, value, _)| known == name && *value == setting.value) {
-                Some((.., nodes)) => nodes.push(node),
-                None => all.push((name, &setting.value, vec![node])),
-            }
+            nodes.entry((name, &setting.value)).or_default().push(node);
         }
     }
-    let words = |(name, value, nodes): (&str, &str, Vec<&str>)| match nodes.as_slice() {
+    let words = |((name, value), nodes): ((&str, &str), Vec<&str>)| match nodes.as_slice() {
         [node] => format!("{name}={value} on node {node}"),
         nodes => format!("{name}={value} on {}", counted(nodes.len(), "node")),
     };
-    all.into_iter().map(words).collect()
+    nodes.into_iter().map(words).collect()
 }

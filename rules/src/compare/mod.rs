@@ -29,7 +29,7 @@ pub use self::others::Others;
 use self::others::Own;
 #[doc(hidden)]
 pub use self::others::is_own_chain;
-use self::sealed::Scope;
+use self::sealed::{Extent, Scope};
 use crate::chains;
 pub use crate::chains::{Frontend, Policy};
 use crate::cluster::Family;
@@ -51,7 +51,7 @@ use crate::nftables::Ruleset;
 /// assert_eq!(findings, [format!("chain INPUT of filter: rule `{rule}` is unexpected (line 3)")]);
 /// ```
 pub fn compare<R: Rules>(expected: &R, found: &R) -> Vec<Finding> {
-    expected.findings(found, (Scope::All, usize::MAX))
+    expected.findings(found, Extent::ALL)
 }
 
 /// The differences, separately for kube-proxy's rules and those of other programs on the same machine.
@@ -69,7 +69,7 @@ pub struct Comparison {
 /// only tables of the expected families are compared.
 pub fn compare_nodes<R: Rules>(expected: &R, found: &R) -> Comparison {
     let own = compare_own(expected, found, usize::MAX);
-    let mut in_others = expected.findings(found, (Scope::All, usize::MAX));
+    let mut in_others = expected.findings(found, Extent::ALL);
     let is_of_other_family = |finding: &Finding| {
         matches!((&finding.subject, &finding.difference), (Subject::Table(_), Difference::Unexpected(Fact::Whole)))
     };
@@ -83,7 +83,7 @@ pub fn compare_nodes<R: Rules>(expected: &R, found: &R) -> Comparison {
 /// differences.
 #[doc(hidden)]
 pub fn compare_own<R: Rules>(expected: &R, found: &R, most: usize) -> Vec<Finding> {
-    expected.findings(found, (Scope::Own, most))
+    expected.findings(found, Extent { scope: Scope::Own, most })
 }
 
 /// Rules of a mode, with or without the lines that they were read from.
@@ -104,11 +104,26 @@ mod sealed {
         Own,
     }
 
+    /// What is compared, and up to how many differences.
+    #[expect(unnameable_types, reason = "sealed")]
+    #[derive(Debug, Clone, Copy)]
+    pub struct Extent {
+        /// The scope.
+        pub scope: Scope,
+        /// The number of differences after which comparing stops.
+        pub most: usize,
+    }
+
+    impl Extent {
+        /// All differences in all rules.
+        pub(super) const ALL: Self = Self { scope: Scope::All, most: usize::MAX };
+    }
+
     /// Rules that can be compared with others of their mode.
     #[expect(unnameable_types, reason = "sealed")]
     pub trait Rules {
-        /// Returns the differences of `found` in a scope, at most so many.
-        fn findings(&self, found: &Self, extent: (Scope, usize)) -> Vec<Finding>;
+        /// Returns the differences of `found`.
+        fn findings(&self, found: &Self, extent: Extent) -> Vec<Finding>;
 
         /// Returns how much of `found` is not kube-proxy's, given the expected rules.
         fn others(&self, found: &Self) -> Others;
@@ -116,7 +131,7 @@ mod sealed {
 }
 
 impl sealed::Rules for RuleSet {
-    fn findings(&self, found: &Self, extent: (Scope, usize)) -> Vec<Finding> {
+    fn findings(&self, found: &Self, extent: Extent) -> Vec<Finding> {
         compare_iptables([self, found].map(|rules| iptables::Source { rules, lines: None }), extent)
     }
 
@@ -126,7 +141,7 @@ impl sealed::Rules for RuleSet {
 }
 
 impl sealed::Rules for crate::iptables::Parsed {
-    fn findings(&self, found: &Self, extent: (Scope, usize)) -> Vec<Finding> {
+    fn findings(&self, found: &Self, extent: Extent) -> Vec<Finding> {
         let sources = [self, found].map(|parsed| iptables::Source { rules: &parsed.rules, lines: Some(&parsed.lines) });
         compare_iptables(sources, extent)
     }
@@ -137,7 +152,7 @@ impl sealed::Rules for crate::iptables::Parsed {
 }
 
 impl sealed::Rules for Ruleset {
-    fn findings(&self, found: &Self, extent: (Scope, usize)) -> Vec<Finding> {
+    fn findings(&self, found: &Self, extent: Extent) -> Vec<Finding> {
         compare_nftables([self, found].map(|rules| nftables::Source { rules, lines: None }), extent)
     }
 
@@ -147,7 +162,7 @@ impl sealed::Rules for Ruleset {
 }
 
 impl sealed::Rules for crate::nftables::Parsed {
-    fn findings(&self, found: &Self, extent: (Scope, usize)) -> Vec<Finding> {
+    fn findings(&self, found: &Self, extent: Extent) -> Vec<Finding> {
         let sources = [self, found].map(|parsed| nftables::Source { rules: &parsed.rules, lines: Some(&parsed.lines) });
         compare_nftables(sources, extent)
     }
@@ -160,7 +175,7 @@ impl sealed::Rules for crate::nftables::Parsed {
 
 /// Rules of either mode; rules of different modes cannot be compared.
 impl sealed::Rules for crate::ruleset::Rules {
-    fn findings(&self, found: &Self, extent: (Scope, usize)) -> Vec<Finding> {
+    fn findings(&self, found: &Self, extent: Extent) -> Vec<Finding> {
         match (self, found) {
             (Self::Iptables(expected), Self::Iptables(found)) => expected.findings(found, extent),
             (Self::Nftables(expected), Self::Nftables(found)) => expected.findings(found, extent),
@@ -178,7 +193,7 @@ impl sealed::Rules for crate::ruleset::Rules {
 }
 
 /// A missing table is one finding; the other tables are compared without it.
-fn compare_iptables([expected, found]: [iptables::Source<'_>; 2], (scope, most): (Scope, usize)) -> Vec<Finding> {
+fn compare_iptables([expected, found]: [iptables::Source<'_>; 2], Extent { scope, most }: Extent) -> Vec<Finding> {
     let own = (scope == Scope::Own).then(|| Own::of(expected.rules));
     let own = own.as_ref();
     let has = |rules: &RuleSet, name: TableName| {
@@ -204,7 +219,7 @@ fn compare_iptables([expected, found]: [iptables::Source<'_>; 2], (scope, most):
 }
 
 /// Each table is compared with that of the same family.
-fn compare_nftables([expected, found]: [nftables::Source<'_>; 2], (scope, most): (Scope, usize)) -> Vec<Finding> {
+fn compare_nftables([expected, found]: [nftables::Source<'_>; 2], Extent { scope, most }: Extent) -> Vec<Finding> {
     let mut findings = Vec::new();
     for family in Family::ALL {
         let name = crate::coverage::nft_table(family);

@@ -1,0 +1,154 @@
+//! Formats other than nft's and those of objects, and what is between them.
+
+use rstest::rstest;
+
+use super::super::repairs::Repair;
+use super::super::*;
+use super::{SAVED, codes, unaccounted};
+
+#[rstest]
+#[case::conntrack(
+    "udp      17 29 src=10.244.1.3 dst=10.96.0.10 sport=40000 dport=53 [UNREPLIED] src=10.244.2.2 dst=10.244.1.3 sport=53 dport=40000 mark=0 use=1\ntcp      6 431999 ESTABLISHED src=10.0.0.1 dst=10.0.0.2 sport=1 dport=2 src=10.0.0.2 dst=10.0.0.1 sport=2 dport=1 [ASSURED] mark=0 use=1\n",
+    "conntrack",
+    2
+)]
+#[case::addresses(
+    "1: lo: <LOOPBACK,UP,LOWER_UP> mtu 65536 qdisc noqueue state UNKNOWN group default qlen 1000\n    link/loopback 00:00:00:00:00:00 brd 00:00:00:00:00:00\n    inet 127.0.0.1/8 scope host lo\n       valid_lft forever preferred_lft forever\n2: eth0@if5: <BROADCAST> mtu 1500\n    inet 172.18.0.2/16 scope global eth0\n",
+    "ip-addr",
+    2
+)]
+#[case::routes(
+    "default via 172.18.0.1 dev eth0\n10.244.1.0/24 via 172.18.0.3 dev eth0\n10.244.0.2 dev veth1 scope host\n",
+    "ip-route",
+    3
+)]
+#[case::rules("0:\tfrom all lookup local\n32766:\tfrom all lookup main\n", "ip-rule", 2)]
+#[case::sets(
+    "create KUBE-CLUSTER-IP hash:ip,port family inet hashsize 1024 maxelem 65536\nadd KUBE-CLUSTER-IP 10.96.0.1,tcp:443\n",
+    "ipset-save",
+    1
+)]
+#[case::packets(
+    "12:00:00.000001 IP 10.244.1.3.37328 > 10.244.2.2.80: Flags [S], seq 1, win 64240, length 0\n10.244.2.2.80 > 10.244.1.3.37328: Flags [S.], cksum 0x191b (incorrect -> 0x8a59), seq 1, length 0\n",
+    "tcpdump",
+    2
+)]
+#[case::log(
+    "I0614 12:34:56.789012       1 server_others.go:206] \"Using iptables Proxier\"\nE0614 12:34:57.789012       1 proxier.go:1234] \"Failed\" err=\"x\"\n",
+    "kube-proxy-log",
+    2
+)]
+#[case::settings("net.ipv4.ip_forward = 1\nnet.bridge.bridge-nf-call-iptables = 0\n", "sysctl", 2)]
+fn other_output_is_recognised(#[case] text: &str, #[case] format: &str, #[case] entries: usize) {
+    let evidence = read(text);
+    assert_eq!(evidence.unread, []);
+    assert_eq!(codes(&evidence), [format], "{:#?}", evidence.pieces);
+    assert_eq!(evidence.pieces[0].contents.entries(), entries);
+    assert_eq!(unaccounted(text, &evidence), Vec::<usize>::new());
+}
+
+#[rstest]
+#[case::heading(
+    "Chain KUBE-SERVICES (2 references)\ntarget     prot opt source               destination\nKUBE-SVC-2CMXP7HKUVJN7L6M  tcp  --  anywhere             10.96.34.82         /* default/nginx cluster IP */ tcp dpt:80\n",
+    1
+)]
+#[case::grepped(
+    "KUBE-SVC-2CMXP7HKUVJN7L6M  tcp  --  anywhere             10.96.34.82         /* default/nginx cluster IP */ tcp dpt:80\n",
+    1
+)]
+#[case::wrapped(
+    "Chain KUBE-SERVICES (2 references)\ntarget     prot opt source               destination\nKUBE-SVC-2CMXP7HKUVJN7L6M  tcp  --  anywhere   10.96.34.82         /* default/nginx\ncluster IP */ tcp dpt:80\n",
+    1
+)]
+fn listings_are_read(#[case] text: &str, #[case] rules: usize) {
+    let evidence = read(text);
+    assert_eq!(evidence.unread, []);
+    assert_eq!((codes(&evidence), evidence.rules()), (vec!["iptables-L"], rules), "{:#?}", evidence.pieces);
+}
+
+/// A value of several lines in a log belongs to its line.
+#[test]
+fn a_log_with_a_value_of_several_lines_is_one_piece() {
+    let text = "E0312 08:12:01.104415       1 proxier.go:1561] \"Failed to execute iptables-restore\" err=<
+\texit status 4: Another app is currently holding the xtables lock
+ >
+I0312 08:12:01.104450       1 proxier.go:858] \"Sync failed\" retryingTime=\"30s\"
+";
+    let evidence = read(text);
+    assert_eq!((codes(&evidence), evidence.pieces[0].contents.entries()), (vec!["kube-proxy-log"], 2));
+    assert_eq!((evidence.unread.len(), unaccounted(text, &evidence)), (0, Vec::new()));
+}
+
+#[test]
+fn a_line_that_is_no_rule_is_listed() {
+    let text = SAVED.replace("-A KUBE-SVC", "xyzzy 17\n-A KUBE-SVC");
+    let evidence = read(&text);
+    assert_eq!(
+        evidence.unread.iter().map(|unread| (unread.line, unread.text.as_str())).collect::<Vec<_>>(),
+        [(9, "xyzzy 17")]
+    );
+    assert_eq!(evidence.rules(), 4);
+}
+
+#[test]
+fn a_cut_line_is_listed_and_the_rest_is_read() {
+    let text = SAVED.split("--to-destination").next().unwrap();
+    let evidence = read(text);
+    assert_eq!((evidence.rules(), evidence.unread.len(), evidence.unread[0].line), (3, 1, 10));
+    assert!(evidence.pieces[0].repairs.iter().any(|mending| mending.how == Repair::Cut));
+}
+
+#[test]
+fn noise_is_accounted_for() {
+    let text: String =
+        (0_u32..400).map(|n| format!("{:x} {{[ -A \"{} x: y\n", n.wrapping_mul(2_654_435_761), n * 7)).collect();
+    let evidence = read(&text);
+    assert_eq!(unaccounted(&text, &evidence), Vec::<usize>::new());
+}
+
+/// The end of a table alone is not a rule set of a node beside the one that is shown.
+#[test]
+fn a_piece_without_a_table_is_no_rule_set() {
+    let evidence = read("COMMIT\nchain t {\n\ty2:");
+    assert_eq!(evidence.pieces.len(), 2);
+    assert_eq!(node_rules(&evidence).iter().map(|node| node.format).collect::<Vec<_>>(), [Format::Nft]);
+}
+
+/// A rule that code quotes in a comment is read; the sentences around it stay comments.
+#[test]
+fn a_rule_in_a_comment_of_code_is_read_alone() {
+    let text = "// -A KUBE-SEP-HUXRPHBUO34UVPEF -s 10.244.2.2/32 -j KUBE-MARK-MASQ\n// DNAT to final destination.\n";
+    let evidence = read(text);
+    assert_eq!((evidence.rules(), evidence.unread.len()), (1, 0), "{evidence:?}");
+}
+
+/// A `grep` for the names of many chains is a long line, and still a command.
+#[test]
+fn a_long_pattern_is_a_command() {
+    let names: Vec<String> = (0..60).map(|at| format!("KUBE-SVC-{at:016}")).collect();
+    let text =
+        format!("root@node-1:~# iptables-save | grep -E '{}'\n{}", names.join("|"), SAVED.lines().nth(8).unwrap());
+    let evidence = read(&text);
+    assert!(evidence.pieces[0].command.as_ref().is_some_and(|command| command.len() > 1000));
+    assert_eq!(evidence.pieces[0].host.as_deref(), Some("node-1"));
+}
+
+/// Where it is not known what a program leaves out, that is said with the line of its command.
+#[rstest]
+#[case::invalid("grep -E 'KUBE-(SVC'", "`grep` has a pattern that is not a valid regular expression")]
+#[case::other("sort -u", "it is not known which lines `sort` shows")]
+fn what_an_unknown_filter_hides_is_said(#[case] filter: &str, #[case] why: &str) {
+    let evidence = read(&format!("$ iptables-save | {filter}\n{SAVED}"));
+    let said: Vec<(usize, &str)> = evidence.unread.iter().map(|unread| (unread.line, unread.reason.as_str())).collect();
+    assert_eq!(said, [(1, format!("this command may hide any rule: {why}").as_str())]);
+    assert_eq!(read(&format!("$ iptables-save | grep KUBE\n{SAVED}")).unread, []);
+    assert_eq!(read(&format!("$ kubectl get pods | {filter}\nNo resources found\n")).unread, []);
+}
+
+/// A prompt in brackets is not a counter before a rule.
+#[test]
+fn a_prompt_with_options_of_grep_is_no_rule() {
+    let evidence = read(&format!("[root@node-1 ~]# iptables-save | grep -A 5 nginx\n{SAVED}"));
+    assert_eq!(evidence.unread, []);
+    assert_eq!(evidence.rules(), 4);
+}

@@ -115,8 +115,8 @@ impl Coverage {
         self.picked.push(Picked { table: table.map(str::to_owned), lines: Arc::new(lines) });
     }
 
-    /// Removes the known filters for which a function holds, given the table that they apply to; returns for each of all filters, in the order
-    /// in which they were added, whether it was removed.
+    /// Removes the known filters for which `is_wrong` returns true, given the table to which they apply. Returns for each filter, in the
+    /// order in which they were added, whether it was removed.
     pub fn distrust(&mut self, is_wrong: impl Fn(Option<&str>, &dyn Lines) -> bool) -> Vec<bool> {
         let are_wrong: Vec<bool> = self.picked.iter().map(|one| is_wrong(one.table.as_deref(), &*one.lines)).collect();
         let mut wrong = are_wrong.iter();

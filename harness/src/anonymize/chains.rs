@@ -71,7 +71,7 @@ impl Chains {
                 }
             }
         }
-        // A hash by which everyone knows the service, without its name in the texts.
+        // A well-known hash whose service is not named in the texts.
         for hash in wanted.iter().filter(|hash| !origins.contains_key(**hash)).copied().collect::<Vec<_>>() {
             if let Some((name, protocol)) = ChainHash::parse(hash).and_then(service_of_hash) {
                 origins.insert(hash.to_owned(), ServicePort { name: name.to_owned(), protocol });

@@ -45,14 +45,14 @@ pub(super) struct Found {
     pub(super) token: Token,
 }
 
-/// What a line is, which decides whether an ordinary word in it is a name.
+/// The kind of a line, which decides whether an ordinary word in it is a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wording {
-    /// Ordinary words are words, unless what is next to one says that it is a name.
+    /// Ordinary words are not names, unless a neighbouring word or quotes show that they are.
     Sentence,
-    /// Ordinary words are words, unless they are names somewhere in the input.
+    /// Ordinary words are not names, unless they are names elsewhere in the input.
     Output,
-    /// Words of the vocabulary are the only ones that are no names.
+    /// All words outside the technical vocabulary are names.
     Command,
 }
 
@@ -194,7 +194,7 @@ fn is_ordinary(text: &str, at: &Range<usize>, names: &HashSet<String>, wording: 
     !is_argument && (!is_named() || wording == Wording::Sentence && !is_shown_as_name())
 }
 
-/// Words next to which a word that is a name somewhere stands for it: `the service front`, `the front pods`.
+/// Words next to which an ordinary word is a name: `the service front`, `the front pods`.
 const NAMED: [&str; 14] = [
     "service",
     "services",
@@ -212,7 +212,7 @@ const NAMED: [&str; 14] = [
     "named",
 ];
 
-/// Returns the words before and behind a part of a text, if only a blank is between. Each word is looked at from two others at most.
+/// Returns the words before and after a part of a text, if a single blank separates them from it.
 fn neighbours<'t>(text: &'t str, at: &Range<usize>) -> [&'t str; 2] {
     let before = text[..at.start].strip_suffix(char::is_whitespace).unwrap_or_default();
     let behind = text[at.end..].strip_prefix(char::is_whitespace).unwrap_or_default();

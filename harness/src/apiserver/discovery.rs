@@ -75,7 +75,7 @@ fn resource(end: Endpoint) -> Value {
     })
 }
 
-/// `/version`: of the newest API whose objects are served.
+/// `/version`: the newest release whose API is served.
 fn version() -> Value {
     let newest = Profile::all().next_back().map(|profile| profile.to_string()).unwrap_or_default();
     let (major, minor) = newest.split_once('.').unwrap_or_default();

@@ -49,7 +49,7 @@ pub fn read(evidence: &Evidence, file: &Path) -> Result<Report, Diagnostics> {
 }
 
 const FORMS: &str = "Pass the output of `iptables-save`, `iptables -t nat -L -n` or `nft list ruleset`, or a scenario.";
-const UNREAD: &str = "Give the text as iptables-save or nft prints it; `svclab dump show` lists what was read.";
+const UNREAD: &str = "Pass the text as iptables-save or nft prints it; `svclab dump show` lists what was read.";
 const SERVICES: &str =
     "Services are in the table `nat`, in chains KUBE-SVC-...; in nft's table kube-proxy, in chains service-...";
 
@@ -112,7 +112,7 @@ fn notes(node: &NodeRules) -> Vec<String> {
         ));
     }
     if let Some(line) = node.cut {
-        notes.push(format!("line {line} is cut off: the rest of its rule, and what followed, is unknown"));
+        notes.push(format!("line {line} is cut off: the rest of its rule and everything after it are unknown"));
     }
     notes
 }

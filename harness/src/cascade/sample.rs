@@ -25,7 +25,7 @@ pub(crate) struct Sample {
     pub(crate) arrivals: Vec<Arrival>,
     /// The comparison of counts with shares; `None` if nothing arrived.
     pub(crate) fit: Option<Fit>,
-    /// The results, as sentences without full stops.
+    /// What the sample shows, as sentences without full stops.
     pub(crate) shown: Vec<String>,
     /// The faults, as fragments; empty if counts fit, flows are independent, every flow is accounted for and the counters agree.
     pub(crate) faults: Vec<String>,

@@ -33,7 +33,7 @@ pub(crate) struct Args {
     path: PathBuf,
     #[command(flatten)]
     inputs: InputArgs,
-    /// Only this service: `default/web:http`, `default/web` or `web`; or a chain.
+    /// Examine only this service (`default/web:http`, `default/web` or `web`) or chain.
     #[arg(long, value_name = "NAME")]
     service: Option<String>,
     /// With a scenario or objects: the node whose rules are examined [default: the first]

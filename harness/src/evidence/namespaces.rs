@@ -1,7 +1,7 @@
 //! The namespaces of objects in tables that have no column for it.
 //!
-//! `kubectl get` prints the namespace only for all of them. A table is of one namespace: the one in which rules or other objects have a Service,
-//! endpoints or pods of its rows. Where nothing shows it, the namespace stays open, which counts as `default`.
+//! `kubectl get` prints the namespace only for all of them. A table is of one namespace: the one in which rules or other objects have a
+//! Service, endpoints or pods of its rows. If nothing shows it, the namespace is not set, which means `default`.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -30,7 +30,7 @@ struct Row {
     endpoints: BTreeSet<IpAddr>,
 }
 
-/// How often tables may show each other's namespaces.
+/// How many rounds of inferring the namespace of one table from another are made.
 const ROUNDS: usize = 3;
 
 /// All objects, in the namespaces that the evidence shows; `ports` returns the service ports in its rules.
@@ -64,7 +64,7 @@ fn lacks_namespace(piece: &Piece, object: &Value) -> bool {
     piece.format == Format::KubectlTable && row(object).is_some() && object["metadata"]["namespace"].is_null()
 }
 
-/// Puts the rows of a table into the namespace that they show together, or else each into its own. Returns whether any is put somewhere.
+/// Sets the namespace of a table's rows: the one that all rows agree on, otherwise each row's own. Returns whether anything changed.
 fn settle(table: &mut [Shown<'_>], known: &[&Known]) -> bool {
     let of_rows: Vec<BTreeSet<&str>> = table.iter().map(|(_, object)| namespaces(object, known, true)).collect();
     let certain: BTreeSet<&str> = of_rows.iter().flatten().copied().collect();
@@ -86,7 +86,8 @@ fn only<'a>(all: &BTreeSet<&'a str>) -> Option<&'a str> {
     all.first().copied().filter(|_| all.len() == 1)
 }
 
-/// The namespaces that a row may be of: those in which an address is the same, or in which only the name is and no cluster IP is another.
+/// The namespaces to which a row may belong: those with the same address or, without `by_address`, with the same name and no other cluster
+/// IP.
 fn namespaces<'k>(object: &Value, known: &[&'k Known], by_address: bool) -> BTreeSet<&'k str> {
     let Some(row) = row(object) else { return BTreeSet::new() };
     let is_named = |one: &Known| one.service == row.service && !one.service.is_empty();

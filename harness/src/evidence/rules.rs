@@ -132,7 +132,8 @@ fn folder(piece: &Piece) -> Option<&str> {
     Some(piece.file.as_deref()?.rsplit_once('/').map_or("", |(folder, _)| folder))
 }
 
-/// The rules that evidence has. Whole dumps stand for themselves, each of another node or time; excerpts of a file are parts of one rule set.
+/// The rules that evidence has. Whole dumps stand for themselves, each of another node or time; excerpts of a file are parts of one rule
+/// set.
 pub fn node_rules(evidence: &Evidence) -> Vec<NodeRules> {
     let mut all: Vec<NodeRules> = Vec::new();
     let mut joiners: Vec<ExcerptMerger> = Vec::new();
@@ -218,8 +219,8 @@ fn add(all: &mut Vec<NodeRules>, joiners: &mut [ExcerptMerger], mut new: NodeRul
     known.host = known.host.take().or(new.host);
 }
 
-/// Takes the output of a filter for shortened if it lacks a line that the filter passes and that another piece shows: a line that it lacks is then
-/// not missing on the node.
+/// Marks the output of a filter as shortened if it lacks a line that the filter passes and that another piece shows. Its other missing
+/// lines are then not taken for missing on the node.
 fn distrust_shortened(known: &mut NodeRules, new: &mut NodeRules) {
     let is_saved = |set: &NodeRules| matches!(set.format, Format::IptablesSave | Format::IptablesRules);
     if known.filtered.is_empty() && new.filtered.is_empty() || !is_saved(known) || !is_saved(new) {

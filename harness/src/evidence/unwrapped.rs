@@ -1,4 +1,4 @@
-//! A text without the breaks of a terminal.
+//! A text without the line breaks that a terminal inserted.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -7,8 +7,8 @@ use super::format::{is_rest, width};
 use super::line::{Line, lines};
 use super::prefixes::peel;
 
-/// A text with the lines in one that a terminal wrapped: those between two fences if they were wrapped at one width, with or without what mail
-/// and web pages have put in front of them afterwards.
+/// A text with the lines in one that a terminal wrapped: those between two fences if they were wrapped at one width, with or without what
+/// mail and web pages have put in front of them afterwards.
 #[doc(hidden)]
 pub fn unwrapped(text: &str) -> Cow<'_, str> {
     let all = lines(text);

@@ -161,7 +161,7 @@ fn words(outcome: &PredictedOutcome, stages: &[Arc<Stage>]) -> String {
     match (cause, stages.last().map(|stage| stage.left.destination)) {
         (Cause::Blackhole | Cause::NotItsAddress, Some(ip)) => format!("{outcome} {ip}"),
         (Cause::NoRoute | Cause::NoNeighbour | Cause::Martian, Some(ip)) => {
-            format!("{outcome}; the packet is for {ip}")
+            format!("{outcome}; its destination is {ip}")
         }
         _ => outcome.to_string(),
     }

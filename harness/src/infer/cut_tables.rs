@@ -1,4 +1,4 @@
-//! Endpoints of tables that leave some out: `10.42.0.21:8080,10.42.1.33:8080 + 1 more...`. Those that are listed are ready; others may be.
+//! Endpoints of tables that are cut: `10.42.0.21:8080,10.42.1.33:8080 + 1 more...`. The listed ones are ready; others may be.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;

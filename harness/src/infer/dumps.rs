@@ -166,8 +166,8 @@ fn name_nodes(dumps: &mut [Dump], places: &[String], evidence: &Evidence, object
     notes
 }
 
-/// Takes an address that node ports are served on, but that is none of those that the text shows of the node, for the node's first one that is
-/// not that of a bridge for pods: rules are what is judged. Returns what was changed.
+/// Replaces each node port address that the node does not have, according to the text, by the node's first address that is not that of a
+/// pod bridge, so that `verify` reports the rules. Returns what was changed.
 fn serve_on_own(dump: &mut Dump) -> Option<String> {
     let endpoints = dump.inferred.ports.iter().flat_map(|port| port.endpoints.iter().chain(&port.local));
     let near: Vec<IpNet> = endpoints.map(|endpoint| usual_range(endpoint.ip())).collect();

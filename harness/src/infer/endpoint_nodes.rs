@@ -7,8 +7,8 @@ use svclab_rules::cluster::Cluster;
 
 use super::merge::Objects;
 
-/// Puts endpoints without a node onto that of the pod, or of the node, that has their address, as the EndpointSlice controller does: tables and
-/// rules show no nodes. Those of `objects` that the API has without a node stay so.
+/// Sets the node of endpoints without one: that of the pod or node with their address, as the EndpointSlice controller does, because tables
+/// and rules do not show nodes. Endpoints that have no node in an EndpointSlice of `objects` keep none.
 pub(super) fn settle(cluster: &mut Cluster, objects: &Objects) {
     let unnamed: BTreeSet<(String, IpAddr)> = objects.endpoints_without_node();
     let of_nodes = cluster.nodes.iter().flat_map(|node| node.addresses().map(move |ip| (ip, node.name.clone())));

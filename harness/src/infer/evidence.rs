@@ -139,7 +139,7 @@ fn around(sides: &[(Vec<Dump>, &Path)], objects: &Objects) -> Result<Vec<Assumed
             let of_side = |(_, path): &(Vec<Dump>, &Path)| {
                 let mut assumed = from_objects(&list, path)?;
                 settle(&mut assumed.scenario.cluster, objects);
-                let words = "the objects are those that the text shows; what tables leave out is not known";
+                let words = "the objects are those that the text shows; what tables omit is unknown";
                 assumed.assumptions.insert(0, words.to_owned());
                 assumed.assumptions.extend(objects.cut_tables());
                 Ok(assumed)

@@ -1,7 +1,7 @@
 //! Kubernetes objects that a text shows, and those that rules show → one list.
 //!
-//! Tables and descriptions leave fields out, and so do rules; each completes the other. Where they contradict each other, the objects count,
-//! and the contradiction is reported: rules are what is judged.
+//! Tables and descriptions leave fields out, and so do rules; each completes the other. Where they contradict each other, the objects
+//! count, and the contradiction is reported: rules are what is judged.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -360,7 +360,7 @@ impl Objects {
 fn words_of_cut(services: &[String]) -> Option<String> {
     let more = if services.len() > SHOWN { ", ..." } else { "" };
     let first = services.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
-    (!services.is_empty()).then(|| format!("a table leaves out endpoints that nothing else shows: of {first}{more}"))
+    (!services.is_empty()).then(|| format!("a table omits endpoints of {first}{more}, and nothing else shows them"))
 }
 
 /// Whether endpoints are those of a table, which has no column for nodes. Its reader marks them.
@@ -368,8 +368,8 @@ fn is_from_table(slice: &Value) -> bool {
     slice["more"].is_boolean()
 }
 
-/// The contradiction of the endpoints of a Service by its objects and by rules, if there is one. Terminating endpoints may be in rules; those of
-/// other nodes are not where the policy is Local, nor what an excerpt does not show.
+/// The contradiction of the endpoints of a Service by its objects and by rules, if there is one. Terminating endpoints may be in rules;
+/// those of other nodes are not where the policy is Local, nor what an excerpt does not show.
 fn contradiction<'a>(
     service: &str,
     objects: impl Iterator<Item = &'a Value>,

@@ -1,12 +1,14 @@
-//! Scenarios for other inputs: Kubernetes objects, evidence from issues and dumps, and a probe given on the command line (`ad_hoc`, `flow_args`).
+//! Scenarios for other inputs: Kubernetes objects, evidence from issues and dumps, and a probe given on the command line (`ad_hoc`,
+//! `flow_args`).
 //!
 //! 1. `dumps`: the rules in evidence → those of each node; `merge`: its objects, completed by what rules show, with `ranges` for pods,
 //!    `names` and `validity` as the API demands; `accessors` read single objects;
 //! 2. `rules`: dumps and objects → a scenario; `objects`: objects alone → a scenario;
-//! 3. `evidence`: all of these steps, and settings; `routes`: nodes and links from the routes of a dump; `connections`: entries of connection tables; `probes`: a scenario → tests of every service port.
+//! 3. `evidence`: all of these steps, and settings; `routes`: nodes and links from the routes of a dump; `connections`: entries of
+//!    connection tables; `probes`: a scenario → tests of every service port.
 //!
-//! Whatever an input does not say is assumed and listed in [`Assumed::assumptions`]. The result is written as a scenario and
-//! read as any other, so that the same defaults and checks apply.
+//! Whatever an input does not say is assumed and listed in [`Assumed::assumptions`]. The result is written as a scenario and read as any
+//! other, so that the same defaults and checks apply.
 
 mod accessors;
 mod ad_hoc;
@@ -38,5 +40,5 @@ pub use flow_args::FlowArgs;
 pub use objects::{Assumed, Deviation, cluster_cidrs, from_objects, is_allocated};
 pub use probes::tests;
 
-/// How an assumption starts that decides between pieces which contradict each other.
+/// The prefix of assumptions that resolve a contradiction between pieces.
 pub const CONTRADICTION: &str = "contradiction: ";

@@ -7,7 +7,7 @@ use super::severity::Severity::{self, Error, Info, Warning};
 pub struct Entry {
     /// Its name, which stays the same.
     pub id: &'static str,
-    /// How grave such findings usually are.
+    /// The usual severity of such findings.
     pub severity: Severity,
     /// A known issue with the same cause, if there is one.
     pub issue: Option<&'static str>,

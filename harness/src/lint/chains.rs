@@ -64,9 +64,9 @@ fn cut(node: &NodeRules) -> Option<Finding> {
 /// Outputs of filters that someone shortened.
 fn shortened(node: &NodeRules) -> impl Iterator<Item = Finding> + '_ {
     node.shortened.iter().map(|line| {
-        let message = "the output of this command lacks lines that others of the same text show: it was shortened";
+        let message = "the output of this command was shortened: other commands in the text show lines that it lacks";
         let place = Place { file: node.file.clone(), line: *line };
-        Finding::new("cut-off", place, message, "unknown: what it does not show is not judged")
+        Finding::new("cut-off", place, message, "unknown: rules that it does not show are not checked")
     })
 }
 

@@ -64,8 +64,8 @@ fn fact(deviation: &Deviation) -> Option<&Fact> {
     }
 }
 
-/// Whether a setting may be the cause that rules do not always show: source ranges of a Service, of which one may leave the others without effect,
-/// and the addresses that node ports are served on.
+/// Whether a setting may be the cause that rules do not always show: source ranges of a Service, of which one may leave the others without
+/// effect, and the addresses that node ports are served on.
 pub(super) fn is_of_settings(deviation: &Deviation) -> bool {
     match fact(deviation) {
         Some(Fact::SourceRange(_)) => true,
@@ -92,17 +92,17 @@ fn finding(deviation: &Deviation) -> Finding {
     Finding::new("deviation", place, message, effect(fact(deviation))).graded(severity).with_mode(deviation.mode)
 }
 
-/// What it does to which traffic.
+/// The effect of a missing or deviating fact on traffic.
 pub(super) fn effect(fact: Option<&Fact>) -> &'static str {
     match fact {
         Some(Fact::Masquerade(_)) => "replies to such connections may bypass this node: then clients do not get them",
         Some(Fact::Hairpin(_)) => "an endpoint that reaches itself through the Service gets no reply",
         Some(Fact::Entry(_) | Fact::ClusterIp(_)) => "connections to this address are not those that the Service gets",
         Some(Fact::Rule(rule)) if is_of_masquerade(rule) => {
-            "no connection to a Service is masqueraded: those whose reply does not come back through this node get none"
+            "no connection to a Service is masqueraded: clients get no reply if the reply does not return through this node"
         }
         Some(Fact::Rule(_) | Fact::Chain(_) | Fact::Jump(..)) => {
-            "traffic of all Services that comes to this chain may be handled otherwise"
+            "traffic to all Services that reaches this chain may be handled differently"
         }
         _ => "the rules are not as kube-proxy writes them for this Service",
     }

@@ -20,7 +20,7 @@ pub struct Document<'a> {
     rules: usize,
     /// How many lines could not be read; `svclab dump show` lists them.
     unread: usize,
-    /// The findings, the gravest first.
+    /// The findings, most severe first.
     findings: Vec<Finding<'a>>,
 }
 
@@ -30,7 +30,7 @@ pub struct Document<'a> {
 struct Finding<'a> {
     /// Its kind, a name that stays the same; `--allow` takes it.
     id: &'static str,
-    /// How grave it is.
+    /// Its severity.
     severity: Severity,
     /// Where it is.
     place: Place<'a>,

@@ -8,7 +8,7 @@ use svclab_rules::ruleset::Rules;
 
 use crate::evidence::NodeRules;
 
-/// The lines of the rules of each chain, after which the line of its heading counts where it has none.
+/// The lines of each chain's rules, followed by the line of its heading, which is used if the chain has no rules.
 pub(super) fn lines_of_nft(node: &NodeRules) -> HashMap<&str, Vec<usize>> {
     let mut lines: HashMap<&str, Vec<usize>> = HashMap::new();
     let Some(parsed) = node.rules.nftables() else { return lines };

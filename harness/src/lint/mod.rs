@@ -4,9 +4,9 @@
 //! 2. each family: view → [`Finding`]s; `catalog` has for each kind its severity, a known issue with the same cause, and what to ask for;
 //! 3. `page` and `json` print them.
 //!
-//! A finding that a cut may explain is not made: absences are judged where rules are whole, and in an excerpt (`missing`) where `verify` would
-//! fail by them, since the text would show what is absent. Whole rules are also compared with those that kube-proxy writes for the cluster that
-//! they show (`deviations`).
+//! A finding that a cut may explain is not made: absences are judged where rules are whole, and in an excerpt (`missing`) where `verify`
+//! would fail by them, since the text would show what is absent. Whole rules are also compared with those that kube-proxy writes for the
+//! cluster that they show (`deviations`).
 
 mod backends;
 mod catalog;
@@ -42,7 +42,7 @@ use self::view::View;
 use crate::evidence::Evidence;
 use crate::infer::{Connections, from_evidence};
 
-/// All findings, the gravest first, those of the same kind in the order of their places.
+/// All findings, most severe first, those of the same kind in the order of their places.
 pub fn lint(evidence: &Evidence) -> Vec<Finding> {
     const FAMILIES: [fn(&View<'_>) -> Vec<Finding>; 11] = [
         shares::find,

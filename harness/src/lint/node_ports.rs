@@ -35,7 +35,7 @@ fn not_its_own(view: &View<'_>, node: &NodeRules) -> Option<Finding> {
     let effect = if served.iter().any(|ip| own.contains(ip)) {
         "no effect, as long as no other node has this address"
     } else {
-        "connections to node ports on the addresses of this node reach no Service: they are refused"
+        "node ports do not work on this node's own addresses: connections to them are rejected"
     };
     let place = Place { file: node.file.clone(), line: node.first };
     Some(Finding::new("node-port-address", place, message, effect).with_mode(node.rules.mode()))

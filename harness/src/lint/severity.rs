@@ -1,4 +1,4 @@
-//! How grave findings are.
+//! The severity of findings.
 
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -186,7 +186,7 @@ fn explained(cascades: &[Cascade], mode: ProxyMode, place: impl Fn(&str) -> Plac
     let (what, effect) = match mode {
         ProxyMode::Nftables => (
             format!("`numgen random mod {}` is", first.steps.iter().map(|step| step.places).sum::<u32>()),
-            "no effect: each number is drawn equally often, and the map has as many of them for each endpoint",
+            "no effect: all numbers are equally likely, and the map has the same number of them for each endpoint",
         ),
         ProxyMode::Iptables => (
             format!("probabilities 1/{endpoints} to 1 are"),

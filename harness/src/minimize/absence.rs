@@ -1,6 +1,6 @@
-//! The missing rules that a failure is due to: those that kube-proxy writes and a node lacks, and with which the class holds.
+//! The missing rules that cause a failure: kube-proxy writes them, a node lacks them, and with them the class keeps its promise.
 //!
-//! Without this, rules that show what is missing are removed: with or without them, nothing does what the missing rule would do.
+//! A reduction that only requires the same failure would also remove the rules around the gap, since the flow fails without them, too.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ struct Lacking {
     /// The table of iptables; nftables has one of a family.
     table: Option<TableName>,
     chain: String,
-    /// The number of its rules, which show what it lacks.
+    /// The number of rules that it has, all of which are kept.
     shown: usize,
 }
 
@@ -35,7 +35,7 @@ const MAX: usize = 64;
 const MAX_SHOWN: usize = 8;
 
 impl Absence {
-    /// The fewest chains with which a scenario `holds` once they have what they lack.
+    /// The smallest set of chains such that the scenario `holds` if they are completed.
     pub(super) fn of(scenario: &Scenario, mut holds: impl FnMut(&Scenario) -> bool) -> Option<Self> {
         let own = scenario.rules.iter().filter(|rules| rules.install == Install::Instead);
         let all: Vec<Lacking> = own.flat_map(|rules| lacking(scenario, rules)).collect();
@@ -46,8 +46,8 @@ impl Absence {
         (all.len() <= MAX && holds_with(&all)).then(|| Self(shortest(all, holds_with)))
     }
 
-    /// The scenario with what the chains lack, as kube-proxy writes it for the scenario's own objects; `None` if they lack nothing, or no longer
-    /// have the rules that show it.
+    /// The scenario with what the chains lack, as kube-proxy writes it for the scenario's own objects; `None` if they lack nothing, or no
+    /// longer have the rules that show it.
     pub(super) fn repaired(&self, scenario: &Scenario) -> Option<Scenario> {
         let mut repaired = scenario.clone();
         for lacking in &self.0 {
@@ -170,7 +170,8 @@ fn complete_table(own: &mut nftables::Table, written: &nftables::Table, name: &s
     }
 }
 
-/// Adds the rules that a chain lacks, each as late as the order of those that are written allows, so that no rule of the chain is overridden.
+/// Adds the rules that a chain lacks, each as late as the order of those that are written allows, so that no rule of the chain is
+/// overridden.
 fn complete<T: Clone>(own: &mut Vec<T>, written: &[T], is_same: impl Fn(&T, &T) -> bool) {
     let mut end = own.len();
     for rule in written.iter().rev() {

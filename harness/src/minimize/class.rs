@@ -75,10 +75,10 @@ impl FailingClass {
 pub(super) struct Judge<'c> {
     class: &'c FailingClass,
     options: Options,
-    /// Whether the rule that decides about the class's flow must stay the one that decides: without any rules, other packets may be lost in the
-    /// same way.
+    /// Whether the rule that decides about the class's flow must stay the one that decides: without any rules, other packets may be lost in
+    /// the same way.
     keeps_rule: bool,
-    /// What is missing, if that is the cause: with it the class must hold.
+    /// The missing rules, if they are the cause: with them, the class must keep its promise.
     absence: Option<Absence>,
     /// The number of scenarios tried.
     pub(super) tried: usize,
@@ -101,7 +101,7 @@ impl<'c> Judge<'c> {
         judge
     }
 
-    /// Makes what is missing in a scenario the cause, if the class holds with it.
+    /// Looks for missing rules that are the cause: with them, the class keeps its promise.
     pub(super) fn find_absence(&mut self, scenario: &Scenario) {
         self.absence = Absence::of(scenario, |repaired| self.holds(repaired));
     }
@@ -113,8 +113,8 @@ impl<'c> Judge<'c> {
             .is_ok_and(|verification| !verification.failures(&self.options).any(|finding| self.class.is(finding)))
     }
 
-    /// Whether the class's sender still fails in this way, for the same service, and because of the same rule, or because of the same missing
-    /// one.
+    /// Whether the class's sender still fails in this way, for the same service, and because of the same rule, or because of the same
+    /// missing one.
     pub(super) fn shows(&mut self, scenario: &Scenario) -> bool {
         self.tried += 1;
         let is_by_rule = |finding: &Finding| !self.keeps_rule || deciding(finding) == self.class.rule.as_ref();

@@ -1,7 +1,7 @@
 //! The smallest scenario that still shows a failure.
 //!
 //! 1. `class`: a scenario → the failing class to keep, found as `svclab verify --no-lab` finds it;
-//! 2. `absence`: the missing rules that it is due to, if it is;
+//! 2. `absence`: the missing rules that cause it, if any;
 //! 3. `reduce`: objects, nodes, hosts, settings and rules (`rules`) are removed by delta debugging (`delta`) as long as the class still
 //!    fails;
 //! 4. the rest is written as a self-contained scenario (`scenario::print`);

@@ -152,7 +152,7 @@ struct Earlier<'a> {
 }
 
 impl Earlier<'_> {
-    /// The state of a packet that follows them.
+    /// The state of a packet that follows the earlier ones.
     fn state(&self, packet: Packet) -> PacketState {
         let mut state = PacketState::new(packet);
         state.known = self.connections.to_vec();

@@ -104,7 +104,7 @@ impl Process {
     }
 }
 
-/// How a program has ended.
+/// How a program exited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ended {
     Exited(i32),

@@ -97,7 +97,7 @@ struct Found<'a> {
     structure_defects: &'a [String],
     /// Missing and additional rules of services whose connections fail, compared with the rules of the kube-proxy release.
     differences: &'a [String],
-    /// What may be the cause of contradictions between prediction and kernel besides the rules: settings that are not predicted, and
+    /// Possible causes of contradictions between prediction and kernel other than the rules: settings that predictions ignore, and
     /// earlier packets.
     notes: &'a [String],
 }

@@ -1,4 +1,4 @@
-//! Notes on contradictions between prediction and kernel: what else may be their cause.
+//! Other possible causes of contradictions between prediction and kernel.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::scenario::Scenario;
 use crate::text::{counted, list};
 
 /// The maximum number of flows of a lab that are sent again, alone. Each flushes the state of all nodes, which takes some milliseconds for
-/// each of them; if rules of every Service differ from the prediction, more would show nothing new.
+/// each of them; if rules of every Service differ from the prediction, further ones would show nothing new.
 pub(super) const MAX_RESENDS: usize = 500;
 
 /// The maximum number of settings in a note.
@@ -28,10 +28,7 @@ pub(super) fn notes(scenario: &Scenario, findings: &[Finding], not_resent: usize
     });
     let settings = settings(scenario);
     let settings = (!settings.is_empty()).then(|| {
-        format!(
-            "not predicted: the effect of {}. It may be why the kernel does something else",
-            list(&settings, MAX_LISTED)
-        )
+        format!("predictions ignore {}, which may be why the kernel contradicts them", list(&settings, MAX_LISTED))
     });
     resent.into_iter().chain(settings).collect()
 }

@@ -29,7 +29,7 @@ pub struct Verification {
     pub frame_defects: Vec<String>,
     /// Missing and additional rules of services whose connections fail, compared with the rules of the kube-proxy release.
     pub differences: Vec<String>,
-    /// What may be the cause of contradictions between prediction and kernel besides the rules: as sentences.
+    /// Possible causes of contradictions between prediction and kernel other than the rules, as sentences.
     pub notes: Vec<String>,
     /// The disagreements.
     pub findings: Vec<Finding>,

@@ -93,7 +93,8 @@ fn keep(made: &Made, place: &Path, cache: &Path) -> io::Result<()> {
 }
 
 /// A new folder to write in, and the file in it that is locked until all is written. Another process may consider the folder abandoned
-/// before it is locked, and remove it: then a new one is created. `unprotected` is called when that may happen.
+/// before it is locked, and remove it: then a new one is created. `unprotected` is called in each moment in which that may happen, for
+/// tests.
 fn unfinished(cache: &Path, mut unprotected: impl FnMut()) -> io::Result<(TempDir, File)> {
     loop {
         let folder = tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(cache)?;

@@ -49,7 +49,7 @@ const IF_THERE: &[&str] = &[
     "sch_tbf",
 ];
 
-/// All that are loaded, in the order in which they are looked for: first what reports to svclab that another one fails.
+/// All that are loaded, in the order in which they are looked for: first the one through which failures of the others are reported.
 fn loaded() -> impl Iterator<Item = &'static str> {
     CHANNEL.iter().chain(&NEEDED).chain(IF_THERE).copied()
 }

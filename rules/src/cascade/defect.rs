@@ -31,7 +31,7 @@ pub enum Kind {
         /// The share of the endpoint.
         share: Share,
     },
-    /// The probability fits no even cascade, whatever rules an excerpt leaves out: n of 1/n falls from rule to rule.
+    /// The probability fits no even cascade, whatever rules an excerpt omits: probabilities are 1/n, and n decreases from rule to rule.
     FitsNone {
         /// The probability as written.
         written: String,
@@ -303,10 +303,14 @@ fn fits_none(f: &mut fmt::Formatter<'_>, written: &str, after: Option<usize>) ->
     match after {
         Some(after) => write!(
             f,
-            "probability {written} after that of rule {after} is uneven, however many rules are not shown: each must be larger than the one before"
+            "probability {written} after that of rule {after} is uneven, whatever rules are not shown: probabilities must \
+             increase from rule to rule"
         ),
         None => {
-            write!(f, "probability {written} is uneven for any number of endpoints: it is not one in a whole number")
+            write!(
+                f,
+                "probability {written} is uneven for any number of endpoints: it is not 1/n for any whole number n"
+            )
         }
     }
 }

@@ -88,7 +88,7 @@ pub(super) struct Todo<T> {
     divided: FxHashMap<RuleId, usize>,
     /// Whether that number exceeded the limit for a rule.
     pub(super) is_doubling: bool,
-    /// The number of rules that all branches together may still meet.
+    /// The number of rules with which all branches together may still be compared.
     left: usize,
 }
 

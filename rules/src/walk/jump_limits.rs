@@ -1,4 +1,4 @@
-//! Nesting of chains, and the number of rules that it makes a packet pass.
+//! Nesting of chains, and the number of rules that a packet may traverse because of it.
 
 use super::hook::Hook;
 
@@ -20,9 +20,9 @@ pub(crate) enum Fault {
     TooLong(u64),
 }
 
-/// Maximum number of rules that a packet may pass at a base chain. Chains that are jumped to several times multiply: a hundred rules in 13
-/// chains are passed 69 billion times, which blocks a CPU of the kernel for an hour, for each packet. 300 copies of the jump to 50,000
-/// rules are still loaded, as kube-proxy has left them; the kernel needs some tenths of a second for a packet that passes all.
+/// Maximum number of rules that a packet may pass at a base chain. Repeated jumps to the same chains multiply: with a hundred rules in
+/// 13 chains, each packet traverses 69 billion rules and stalls a CPU for an hour. The limit still admits 300 copies of a jump to 50,000
+/// rules, which old kube-proxies left behind; the kernel needs some tenths of a second for a packet that traverses all of them.
 const MAX_PASSED: u64 = 1 << 24;
 
 /// The same in relation to the number of rules, for larger rule sets: each Service's chain is jumped to from its cluster IP, external IPs,

@@ -16,7 +16,7 @@ use svclab::text::{one_line, printable};
 /// service port.
 ///
 /// Missing information is assumed; assumptions are listed at the top of the scenario and on standard error. `svclab verify` then
-/// shows all traffic that is broken, `svclab run` whether the tests hold, and `svclab explain` by which rule.
+/// lists all broken traffic, `svclab run` runs the tests, and `svclab explain` shows the rule at fault.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Files, folders or archives (tar, tar.gz, zip); `-` for standard input [default: the files of --node]

@@ -37,9 +37,9 @@ enum FailOn {
     Error,
     /// Traffic may fail, or rules are not as kube-proxy writes them.
     Warning,
-    /// Anything.
+    /// Any finding.
     Info,
-    /// Nothing: the exit code is 0.
+    /// No finding: the exit code is always 0.
     Never,
 }
 

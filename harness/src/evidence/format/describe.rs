@@ -79,7 +79,8 @@ fn field(text: &str) -> Option<(&str, &str)> {
     is_name.then_some((name, value))
 }
 
-/// Fields of which each kind of description has several: of a Service, an EndpointSlice, Endpoints, a node and a pod.
+/// Fields by which a description without its first lines is recognised, if it has three of one kind: a Service, an EndpointSlice,
+/// Endpoints, a node or a pod.
 const OF_KIND: [&[&str]; 5] = [
     &[
         "IP Family Policy",

@@ -22,7 +22,7 @@ const LONGEST_OPEN: usize = 400_000;
 const MANY: usize = 64;
 
 /// Why a line of JSON is not read.
-const CUT: &str = "it belongs to a JSON value that is not shown whole";
+const CUT: &str = "it belongs to an incomplete JSON value";
 const NO_ROUTE: &str = "the destination of a route is not an address";
 
 pub(super) fn read(lines: &[Line<'_>], _: &Context) -> Option<Block> {
@@ -247,7 +247,8 @@ fn listed(mut values: Vec<Value>) -> Value {
     json!({ "nftables": in_tables([vec![head], of_tables, missing, others].concat()) })
 }
 
-/// Things of nft's list, after the tables that they are in and that are not among them: `nft -j list chain` and `nft -j list map` print none.
+/// Things of nft's list, after the tables that they are in and that are not among them: `nft -j list chain` and `nft -j list map` print
+/// none.
 fn in_tables(values: Vec<Value>) -> Vec<Value> {
     let of_tables = values.iter().map(|value| &value["table"]).filter(|table| table.is_object());
     let mut tables: HashSet<[&str; 2]> = of_tables.map(|table| [name(table, "family"), name(table, "name")]).collect();

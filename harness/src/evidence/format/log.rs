@@ -70,7 +70,7 @@ pub(super) fn read(lines: &[Line<'_>], _: &Context) -> Option<Block> {
     (taken > 0).then(|| Block::new(Format::ProxyLog, taken, Contents::Log { entries, settings }))
 }
 
-/// How many lines after the first one belong to a value of several lines that ends the first one: `err=<`, indented lines, ` >`.
+/// Returns the number of lines after the first that belong to its last value: `err=<`, indented lines, ` >`.
 fn value(lines: &[Line<'_>]) -> usize {
     if !lines[0].text.trim_end().ends_with("=<") {
         return 0;

@@ -20,7 +20,8 @@ use crate::infer::objects::Deviation;
 use crate::scenario::OF_THE_MACHINE;
 use crate::text::counted;
 
-/// The rules of a node's dump as they are installed, of each family; what was changed in them, and what differs from what kube-proxy writes.
+/// The rules of a node's dump as they are installed, of each family; what was changed in them, and what differs from what kube-proxy
+/// writes.
 pub(super) fn rules(
     dump: &Dump,
     cluster: &Cluster,
@@ -56,7 +57,7 @@ pub(super) fn others(dump: &Dump, changes: &mut Vec<String>, left_out: &mut Vec<
         let Some(own) = other.rules.iptables() else { continue };
         let mut rules = own.clone();
         fit(&mut rules, &dump.node, changes, left_out);
-        changes.push(format!("the rules from {} are alongside those of kube-proxy", other.place()));
+        changes.push(format!("the rules from {} are installed alongside kube-proxy's", other.place()));
         all.push((rules.family, rules.into()));
     }
     all

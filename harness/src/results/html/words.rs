@@ -10,7 +10,7 @@ pub(super) fn lines(text: &str) -> String {
     text.trim_matches('\n').lines().map(markup).collect::<Vec<_>>().join("\n")
 }
 
-/// A time in words, or nothing.
+/// A duration in words, or nothing.
 pub(super) fn time(seconds: Option<f64>) -> String {
     let time = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     time.map(|time| markup(&duration(time))).unwrap_or_default()

@@ -71,7 +71,7 @@ fn within(raw: &RawTime, longest: Duration, at: At<'_>, findings: &mut Findings)
     let is_fit = !time.is_zero() && time <= longest;
     if !is_fit {
         let help = format!("Use a duration from 1ms to {}s.", longest.as_secs());
-        findings.wrong(at, format!("the time `{}` is out of range", raw.0), help);
+        findings.wrong(at, format!("the duration `{}` is out of range", raw.0), help);
     }
     is_fit.then_some(time)
 }

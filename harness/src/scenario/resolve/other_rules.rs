@@ -157,8 +157,8 @@ fn chain_names(written: &Written<'_>, findings: &mut Findings) {
     }
 }
 
-/// Checks rules against others of the same namespace and family. nftables tables do not conflict, nor do iptables rules with kube-proxy's in
-/// nftables.
+/// Checks rules against others of the same namespace and family. nftables tables do not conflict, nor do iptables rules with kube-proxy's
+/// in nftables.
 fn conflicts(written: &Written<'_>, before: &[Written<'_>], findings: &mut Findings) {
     if written.is_other_tables() {
         return;
@@ -190,7 +190,8 @@ fn no_rules(written: &Written<'_>) -> Option<Diagnostic> {
 }
 
 /// How to correct rules that lead a packet through too many others.
-const FEWER_JUMPS: &str = "Jump to these chains less often. svclab loads rules if a packet passes at most 16,777,216, or 16 times as many as there are.";
+const FEWER_JUMPS: &str = "Remove repeated jumps to the same chain. The limit is 16,777,216 rules per packet, or 16 times the number of \
+    rules if that is more.";
 
 /// Checks all rules for errors that the kernel rejects: jumps to missing chains, loops, misplaced targets. Merged rules are checked after
 /// merging.

@@ -60,7 +60,7 @@ pub(crate) struct RawEndpoint {
     pub(crate) pod: Option<String>,
     /// Its conditions.
     pub(crate) conditions: Option<RawConditions>,
-    /// Its node; `""` for none, so that no node's kube-proxy takes it for local. Default: the pod's.
+    /// Its node; `""` for none, so that it is local to no node. Default: the pod's.
     pub(crate) node_name: Option<String>,
     /// Its zone; `""` for none. Default: the zone label of the node.
     pub(crate) zone: Option<String>,

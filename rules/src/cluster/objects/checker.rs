@@ -199,7 +199,7 @@ pub(super) fn pod_of(target: Option<&ObjectReference>) -> Option<ObjectName> {
 const LOOPBACK: &str = "a loopback address";
 const LINK_LOCAL: &str = "a link-local address";
 
-/// Describes an address that other machines cannot send to (`ValidateNonSpecialIP` of the API server, which misses
+/// Returns what is special about an address that other machines cannot send to (`ValidateNonSpecialIP` of the API server, which misses
 /// 255.255.255.255).
 pub fn special(ip: IpAddr) -> Option<&'static str> {
     let link_local = match ip {
@@ -207,7 +207,7 @@ pub fn special(ip: IpAddr) -> Option<&'static str> {
         IpAddr::V6(ip) => ip.is_unicast_link_local(),
     };
     if ip.is_unspecified() {
-        Some("an unspecified address")
+        Some("the unspecified address")
     } else if ip.is_loopback() {
         Some(LOOPBACK)
     } else if link_local {
@@ -215,7 +215,7 @@ pub fn special(ip: IpAddr) -> Option<&'static str> {
     } else if ip.is_multicast() {
         Some("a multicast address")
     } else if ip == IpAddr::V4(Ipv4Addr::BROADCAST) {
-        Some("a broadcast address")
+        Some("the limited broadcast address")
     } else {
         None
     }

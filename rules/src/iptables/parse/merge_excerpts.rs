@@ -37,8 +37,8 @@ impl KnownRules {
 }
 
 impl ExcerptMerger {
-    /// Adds rules. A chain in both keeps its rules in order; added rules that it already has, apart from counters, are skipped. The others come
-    /// after the rule that they follow, or before the one that they precede; at the end, if the chain has neither.
+    /// Adds rules. A chain in both keeps its rules in order; added rules that it already has, apart from counters, are skipped. The others
+    /// are inserted after the rule that they follow, or before the one that they precede; if the chain has neither, at its end.
     pub fn join(&mut self, known: &mut Parsed, other: Parsed) {
         let RuleSet { tables, .. } = other.rules;
         for (at, table) in tables.into_iter().enumerate() {

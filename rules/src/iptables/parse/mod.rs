@@ -375,7 +375,7 @@ impl<'a> Document<'a> {
     }
 }
 
-/// The policy of a chain. Only built-in chains have one; iptables-restore of iptables-nft ignores others without a word.
+/// The policy of a chain. Only built-in chains have one; iptables-restore of iptables-nft silently ignores others.
 fn policy_of(word: &str, chain: &str) -> Result<Option<Policy>, String> {
     let policy = match word {
         "ACCEPT" => Policy::Accept,
@@ -386,7 +386,7 @@ fn policy_of(word: &str, chain: &str) -> Result<Option<Policy>, String> {
     match Hook::ALL.iter().any(|hook| hook.as_str() == chain) {
         true => Ok(Some(policy)),
         false => Err(format!(
-            "only built-in chains have a policy: declare it as `:{chain} -`, and end it with a rule `-j {word}`"
+            "`{chain}` is not a built-in chain, so it has no policy: declare it as `:{chain} -` and append a rule `-j {word}`"
         )),
     }
 }

@@ -77,7 +77,7 @@ pub enum CompileErrorKind {
     TooDeep,
     /// A packet may pass this many rules at a base chain; this jump leads to most of them.
     #[error(
-        "leads a packet through up to {0} rules, which would block a CPU: chains that are jumped to several times multiply"
+        "lets a packet traverse up to {0} rules, which would stall a CPU: repeated jumps to the same chains multiply"
     )]
     TooLong(u64),
     /// A statement that the kernel rejects at this hook.

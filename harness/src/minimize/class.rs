@@ -22,8 +22,6 @@ pub struct FailingClass {
     pub promised: String,
     /// Its service and port, if it is sent to a service.
     pub service: Option<String>,
-    /// The command that explains the flow.
-    pub explain: String,
     /// The rule that decides where the flow goes, if there is one.
     rule: Option<String>,
 }
@@ -49,7 +47,6 @@ impl FailingClass {
             flow: finding.example.flow.clone(),
             promised: first_word(&finding.example.promise),
             service: finding.example.service.clone(),
-            explain: finding.example.explain.clone(),
             rule: deciding(finding).cloned(),
         }
     }

@@ -227,7 +227,7 @@ impl Trial<'_, '_, '_> {
         for (position, asked) in classes.iter().enumerate() {
             let disagrees = || asked.sources(class_walk.context).disagreement_with(class_walk.released);
             let probe = asked.probe(self.scenario);
-            let fails_later = asked.later.fault.as_ref().is_some_and(|(found, _)| counts(*found));
+            let fails_later = asked.later.fault.as_ref().is_some_and(|fault| counts(fault.disagreement));
             if fails_later || probe.is_none() && disagrees().is_some_and(|(disagreement, _)| counts(disagreement)) {
                 found.push(position);
             } else if let Some(probe) = probe {

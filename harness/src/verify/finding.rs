@@ -28,7 +28,7 @@ pub struct Example {
     pub service: Option<String>,
     /// The promise.
     pub promise: String,
-    /// The prediction: each branch with its share; empty if nothing is predicted.
+    /// The prediction for the packet at fault: each branch with its share; empty if nothing is predicted.
     pub prediction: Vec<String>,
     /// Whether a packet was sent.
     pub is_observed: bool,
@@ -36,8 +36,8 @@ pub struct Example {
     pub observation: String,
     /// The rules on the path of the decisive branch, in order, with the hook before each.
     pub rules: Vec<String>,
-    /// The command that explains the flow.
-    pub explain: String,
+    /// The command that explains the flow, unless a later packet of its connection is at fault: only first packets are explained.
+    pub explain: Option<String>,
 }
 
 /// Findings by cause, while they are collected.

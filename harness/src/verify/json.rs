@@ -201,8 +201,8 @@ struct ExampleFlow<'a> {
     observation: &'a str,
     /// The rules on the path of the decisive branch, in order.
     rules: &'a [String],
-    /// The command that explains the flow.
-    explain: &'a str,
+    /// The command that explains the flow; null if a later packet of its connection is at fault, because only first packets are explained.
+    explain: Option<&'a str>,
 }
 
 impl<'a> ExampleFlow<'a> {
@@ -214,7 +214,7 @@ impl<'a> ExampleFlow<'a> {
             prediction: &example.prediction,
             observation: &example.observation,
             rules: &example.rules,
-            explain: &example.explain,
+            explain: example.explain.as_deref(),
         }
     }
 }

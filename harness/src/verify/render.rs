@@ -178,7 +178,9 @@ fn show(page: &mut Page, finding: &Finding, fails: bool) {
     for (position, rule) in rules.iter().take(MAX_RULES).enumerate() {
         page.labelled(10, if position == 0 { "rules      " } else { NO_LABEL }, rule);
     }
-    page.command(10, "explain    ", explain);
+    if let Some(explain) = explain {
+        page.command(10, "explain    ", explain);
+    }
 }
 
 fn show_trouble(page: &mut Page, trouble: &Trouble) {

@@ -12,7 +12,7 @@ use super::address_kinds::Kinds;
 use super::boundaries::Boundaries;
 use super::class_walk::{ClassWalk, PacketClass};
 use super::finding::{Example, Findings};
-use super::later_packets::Depth;
+use super::later_packets::{Depth, LaterFault};
 use super::notes::{MAX_RESENDS, notes};
 use super::prepared::{Prepared, vantages};
 use super::tally::Tally;
@@ -162,10 +162,8 @@ impl<'a> Verifying<'_, 'a> {
             return false;
         }
         let is_sound = asked.later.fault.is_none();
-        if let Some((disagreement, what)) = &asked.later.fault {
-            let sent = asked.flow();
-            part.findings
-                .count(*disagreement, what.clone(), false, || self.example(&asked.sources(self.context()), &sent));
+        if let Some(fault) = &asked.later.fault {
+            part.findings.count(fault.disagreement, fault.what.clone(), false, || self.example_of_later(&asked, fault));
         }
         match asked.probe(self.scenario).filter(|_| !self.options.no_lab) {
             Some(probe) => {
@@ -284,8 +282,17 @@ impl<'a> Verifying<'_, 'a> {
             is_observed: seen.is_some(),
             observation: seen.as_ref().map_or_else(|| "no packet was sent".to_owned(), ToString::to_string),
             rules: sources.branch_that_matters().map(rules).unwrap_or_default(),
-            explain: self.explain_command(sent),
+            explain: Some(self.explain_command(sent)),
         }
+    }
+
+    /// The same for a fault of packets after the first. `explain` only shows first packets.
+    fn example_of_later(&self, asked: &PacketClass<'_>, fault: &LaterFault) -> Example {
+        let mut sources = asked.sources(self.context());
+        let explains_first = fault.prediction.is_none();
+        sources.prediction = fault.prediction.clone().or(sources.prediction);
+        let example = self.example(&sources, &asked.flow());
+        Example { explain: example.explain.filter(|_| explains_first), ..example }
     }
 
     /// The command that explains a flow.

@@ -73,6 +73,26 @@ fn losses_after_the_first_packet_are_found(#[case] rules: &str, #[case] expected
     assert!(found.iter().all(|what| expected.iter().any(|part| what.starts_with(part))), "{page}");
 }
 
+/// A finding about a later packet shows what happens to that packet, not to the first one, which is delivered.
+#[rstest]
+#[case::packet("-p tcp -m tcp --tcp-flags FIN,SYN FIN -j DROP", "dropped on", "--tcp-flags FIN,SYN FIN -j DROP")]
+#[case::reply(
+    "-s 10.244.1.2/32 -d 10.244.0.2/32 -p tcp -m tcp --sport 8080 --tcp-flags FIN,SYN FIN -j DROP",
+    "reply is lost",
+    "--ctstate RELATED,ESTABLISHED -j ACCEPT"
+)]
+fn a_lost_later_packet_is_shown(#[case] rule: &str, #[case] outcome: &str, #[case] decisive: &str) {
+    let (verification, page) = predicted(rule);
+    let findings: Vec<_> = verification.failures(&no_lab()).collect();
+    assert!(!findings.is_empty(), "{page}");
+    for finding in findings {
+        let example = &finding.example;
+        assert!(example.prediction.iter().all(|branch| branch.contains(outcome)), "{page}");
+        assert!(example.rules.iter().any(|rule| rule.contains(decisive)), "{page}");
+        assert_eq!(example.explain, None, "{page}");
+    }
+}
+
 /// Rules that count the packets of a connection in its mark, and drop those after the last number.
 #[rstest]
 #[case::few(12, Disagreement::Rules, "datagram 13 from the client in a flow is lost")]
@@ -108,7 +128,6 @@ fn predicted(rules: &str) -> (Verification, String) {
 #[rstest]
 #[case::interfaces("table inet a {", "forward", "filter", "iifname vmap { \"veth-client\" : drop }")]
 #[case::after_source_nat("table ip a {", "postrouting", "101", "ip saddr 172.18.0.2 drop")]
-#[case::other_family("table inet a {", "prerouting", "-110", "tcp dport 80 dnat ip6 to [fd00::9]:8080")]
 #[case::kept_source("*nat", "POSTROUTING", "", "-p tcp -j SNAT --to-source :40000")]
 #[case::rejected_early("table inet a {", "prerouting", "filter", "meta l4proto { tcp, udp } reject")]
 #[case::rejected_early_by_source(
@@ -146,25 +165,42 @@ fn predicted(rules: &str) -> (Verification, String) {
 )]
 #[case::one_port("*nat", "POSTROUTING", "", "-p tcp -j MASQUERADE --to-ports 53")]
 fn the_kernel_follows_other_rules(#[case] table: &str, #[case] hook: &str, #[case] priority: &str, #[case] rule: &str) {
-    let kind = if rule.contains("dnat") { "nat" } else { "filter" };
     let text = match table {
         "*nat" | "*filter" | "*mangle" => format!("        {table}\n        -A {hook} {rule}\n        COMMIT\n"),
-        _ => format!(
-            "        {table}\n          chain c {{\n            type {kind} hook {hook} priority {priority}; policy accept;\n            {rule}\n\
-             \x20         }}\n        }}\n"
-        ),
+        _ => nft(table, &format!("type filter hook {hook} priority {priority}"), rule),
     };
-    testing::privileged(|| {
-        let options = Options::default();
-        let verified = verify(&[with_other_rules(&text)], &options, &|_| {}).remove(0);
-        let page = page(&verified, &options, Settings::default());
-        let verification = verified.result.unwrap_or_else(|_| panic!("{page}"));
-        let failures: Vec<_> = verification.failures(&options).map(|finding| finding.disagreement).collect();
+    in_a_lab(&text, |failures, page| {
+        assert!(!failures.is_empty(), "{page}");
         let is_of_svclab =
             |one: &Disagreement| matches!(one, Disagreement::Kernel | Disagreement::Model | Disagreement::All);
         assert!(!failures.iter().any(is_of_svclab), "{page}");
-        // IPv4 passes a translation of IPv6.
-        assert_eq!(failures.is_empty(), rule.contains("dnat ip6"), "{page}");
+    });
+}
+
+/// IPv4 passes a translation of IPv6.
+#[test]
+fn translations_of_the_other_family_change_nothing() {
+    let rule = "tcp dport 80 dnat ip6 to [fd00::9]:8080";
+    let text = nft("table inet a {", "type nat hook prerouting priority -110", rule);
+    in_a_lab(&text, |failures, page| assert!(failures.is_empty(), "{page}"));
+}
+
+/// A table with one chain, which has one rule.
+fn nft(table: &str, chain: &str, rule: &str) -> String {
+    format!(
+        "        {table}\n          chain c {{\n            {chain}; policy accept;\n            {rule}\n          }}\n        }}\n"
+    )
+}
+
+/// Checks the failures of a verification with these other rules, and its page.
+fn in_a_lab(text: &str, check: impl FnOnce(&[Disagreement], &str)) {
+    testing::privileged(|| {
+        let options = Options::default();
+        let verified = verify(&[with_other_rules(text)], &options, &|_| {}).remove(0);
+        let page = page(&verified, &options, Settings::default());
+        let verification = verified.result.unwrap_or_else(|_| panic!("{page}"));
+        let failures: Vec<_> = verification.failures(&options).map(|finding| finding.disagreement).collect();
+        check(&failures, &page);
     });
 }
 
@@ -179,7 +215,8 @@ fn settings_that_are_not_predicted_are_named() {
         let page = page(&verified, &options, Settings::default());
         let verification = verified.result.unwrap_or_else(|_| panic!("{page}"));
         assert!(verification.failures(&options).count() > 0, "{page}");
-        let expected = "not predicted: the effect of net.ipv4.ip_default_ttl=1 on node worker. It may be why the kernel does something else";
+        let expected =
+            "predictions ignore net.ipv4.ip_default_ttl=1 on node worker, which may be why the kernel contradicts them";
         assert_eq!(verification.notes, [expected], "{page}");
     });
 }

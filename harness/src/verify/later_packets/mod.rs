@@ -43,17 +43,32 @@ impl Depth {
 pub(crate) struct Later {
     /// The outcome, in comparable words.
     pub(crate) words: Vec<String>,
-    /// The fault, as a lower-case fragment: of the rules, or something unknown.
-    pub(crate) fault: Option<(Disagreement, String)>,
+    pub(crate) fault: Option<LaterFault>,
+}
+
+/// A fault of packets after a first one.
+#[derive(Debug, Clone)]
+pub(crate) struct LaterFault {
+    /// Whether rules are wrong, or something is unknown.
+    pub(crate) disagreement: Disagreement,
+    /// The fault, as a lower-case fragment.
+    pub(crate) what: String,
+    /// The prediction for the packet, if it belongs to the first one's connection.
+    pub(crate) prediction: Option<Prediction>,
 }
 
 impl Later {
+    fn add_fault(&mut self, disagreement: Disagreement, what: String) {
+        self.keep(LaterFault { disagreement, what, prediction: None });
+    }
+
     /// Keeps the first fault; one that is known precedes others.
-    fn add_fault(&mut self, kind: Disagreement, what: String) {
-        let is_worse =
-            self.fault.as_ref().is_none_or(|(known, _)| (*known, kind) == (Disagreement::Unknown, Disagreement::Rules));
-        if is_worse {
-            self.fault = Some((kind, what));
+    fn keep(&mut self, fault: LaterFault) {
+        let is_worse = |known: &LaterFault| {
+            (known.disagreement, fault.disagreement) == (Disagreement::Unknown, Disagreement::Rules)
+        };
+        if self.fault.as_ref().is_none_or(is_worse) {
+            self.fault = Some(fault);
         }
     }
 }

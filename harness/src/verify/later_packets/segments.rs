@@ -4,7 +4,7 @@ use std::fmt;
 
 use svclab_rules::walk::{Packet, Transport};
 
-use super::{FirstPacket, Later, endpoint, is_unknown, source};
+use super::{FirstPacket, Later, LaterFault, endpoint, is_unknown, source};
 use crate::predict::{Cause, Network, PredictedBranch, PredictedReply};
 use crate::sources::{Disagreement, assumed};
 
@@ -74,15 +74,16 @@ impl FirstPacket<'_, '_> {
         let from = from.collect::<Vec<_>>().join(", ");
         let outcome = if lost.is_none() { "delivered" } else { "lost" };
         later.words.push(format!("{sent} to {to} is {outcome}, reply from {from}"));
+        let fault = |disagreement, what| LaterFault { disagreement, what, prediction: Some(prediction.clone()) };
         if let Some(what) = lost.map(|lost| lost.outcome.to_string()).or(lost_reply.map(ToString::to_string)) {
-            if lost.is_some_and(is_unknown) || matches!(lost_reply, Some(PredictedReply::Unknown(_))) {
-                later.add_fault(Disagreement::Unknown, format!("{sent} may be lost: {what}"));
-            } else {
-                later.add_fault(Disagreement::Rules, format!("{sent} is lost: {what}"));
-            }
+            let is_unknown = lost.is_some_and(is_unknown) || matches!(lost_reply, Some(PredictedReply::Unknown(_)));
+            later.keep(match is_unknown {
+                true => fault(Disagreement::Unknown, format!("{sent} may be lost: {what}")),
+                false => fault(Disagreement::Rules, format!("{sent} is lost: {what}")),
+            });
         }
         if let Some(what) = assumed(&prediction) {
-            later.add_fault(Disagreement::Rules, format!("{sent} {what}"));
+            later.keep(fault(Disagreement::Rules, format!("{sent} {what}")));
         }
         prediction.branches.into_iter().filter(|branch| endpoint(branch) == Some(to)).collect()
     }

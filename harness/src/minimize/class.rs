@@ -3,7 +3,7 @@
 use std::fmt;
 use std::num::NonZeroUsize;
 
-use super::absence::Absence;
+use super::missing_rules::MissingRules;
 use super::{LabResult, MinimizeError};
 use crate::scenario::Scenario;
 use crate::sources::Disagreement;
@@ -76,7 +76,7 @@ pub(super) struct Judge<'c> {
     /// the same way.
     keeps_rule: bool,
     /// The missing rules, if they are the cause: with them, the class must keep its promise.
-    absence: Option<Absence>,
+    missing: Option<MissingRules>,
     /// The number of scenarios tried.
     pub(super) tried: usize,
 }
@@ -91,7 +91,7 @@ impl<'c> Judge<'c> {
             node: None,
             ..options.clone()
         };
-        let mut judge = Self { class, options: own, keeps_rule: class.rule.is_some(), absence: None, tried: 0 };
+        let mut judge = Self { class, options: own, keeps_rule: class.rule.is_some(), missing: None, tried: 0 };
         // Of flows that fail in the same way, another one may be the example for this sender and service.
         judge.keeps_rule = judge.keeps_rule && judge.shows(whole);
         judge.tried = 0;
@@ -99,8 +99,8 @@ impl<'c> Judge<'c> {
     }
 
     /// Looks for missing rules that are the cause: with them, the class keeps its promise.
-    pub(super) fn find_absence(&mut self, scenario: &Scenario) {
-        self.absence = Absence::of(scenario, |repaired| self.holds(repaired));
+    pub(super) fn find_missing_rules(&mut self, scenario: &Scenario) {
+        self.missing = MissingRules::find(scenario, |repaired| self.holds(repaired));
     }
 
     /// Whether no flow of the class fails in this way.
@@ -119,9 +119,9 @@ impl<'c> Judge<'c> {
         let fails = found.is_ok_and(|verification| {
             verification.failures(&self.options).any(|finding| self.class.is(finding) && is_by_rule(finding))
         });
-        let repaired = |absence: &Absence| absence.repaired(scenario);
+        let repaired = |missing: &MissingRules| missing.repaired(scenario);
         fails
-            && match self.absence.as_ref().map(repaired) {
+            && match self.missing.as_ref().map(repaired) {
                 None => true,
                 Some(None) => false,
                 Some(Some(repaired)) => self.holds(&repaired),

@@ -1,15 +1,16 @@
 //! The smallest scenario that still shows a failure.
 //!
 //! 1. `class`: a scenario → the failing class to keep, found as `svclab verify --no-lab` finds it;
-//! 2. `absence`: the missing rules that cause it, if any;
+//! 2. `missing_rules`: the missing rules that cause it, if any; `complete` adds them to chains, sets and maps;
 //! 3. `reduce`: objects, nodes, hosts, settings and rules (`rules`) are removed by delta debugging (`delta`) as long as the class still
 //!    fails;
 //! 4. the rest is written as a self-contained scenario (`scenario::print`);
 //! 5. the text is read back and must fail in the same way, in a lab too if one is requested.
 
-mod absence;
 mod class;
+mod complete;
 mod delta;
+mod missing_rules;
 mod reduce;
 mod rules;
 

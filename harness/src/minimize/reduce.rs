@@ -16,7 +16,7 @@ use crate::scenario::{Cni, CniKind, OtherRules, Overlay, Place, Scenario};
 pub(super) fn reduce(scenario: Scenario, judge: &mut Judge<'_>) -> Scenario {
     let mut reducing = Reducing { left: scenario, judge };
     reducing.guess();
-    reducing.judge.find_absence(&reducing.left);
+    reducing.judge.find_missing_rules(&reducing.left);
     // A late removal may make an earlier one possible.
     for _ in 0..2 {
         let before = reducing.left.clone();

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use svclab_rules::iptables::{Chain, ChainKind, Policy, TableName};
-use svclab_rules::nftables::Verdict;
+use svclab_rules::nftables::{self, Verdict};
 use svclab_rules::ruleset::Rules;
 
 /// The number of parts that can be removed one by one: rules, and elements of sets and maps.
@@ -47,10 +47,13 @@ pub(super) fn with(rules: &Rules, kept: &HashSet<usize>) -> Rules {
         }
         Rules::Nftables(parsed) => {
             let mut rules = parsed.rules.clone();
+            let has_own = |chain: &nftables::Chain| {
+                !chain.rules.is_empty() && (chain.base.is_some() || service_part(&chain.name).is_none())
+            };
             for table in &mut rules.tables {
                 table.sets.iter_mut().for_each(|set| set.elements.retain(|_| is_kept()));
                 table.chains.iter_mut().for_each(|chain| chain.rules.retain(|_| is_kept()));
-                table.remove_unused();
+                table.remove_unused(has_own);
             }
             rules.into()
         }
@@ -96,15 +99,14 @@ fn is_own(comment: &str, service: &str) -> bool {
     named.split('/').count() != 2 || named == service
 }
 
-/// Whether the name of a chain, such as `service-ULMVA6XW-ns1/svc1/tcp/p80`, contains this service or no service.
+/// Whether the name of a chain contains this service or no service.
 fn chain_is_own(name: &str, service: &str) -> bool {
-    let mut parts = name.splitn(3, '-');
-    match (parts.next(), parts.next(), parts.next()) {
-        (Some(_), Some(_), Some(rest)) if rest.matches('/').count() >= 3 => {
-            rest.strip_prefix(service).is_some_and(|rest| rest.starts_with('/'))
-        }
-        _ => true,
-    }
+    service_part(name).is_none_or(|rest| rest.strip_prefix(service).is_some_and(|rest| rest.starts_with('/')))
+}
+
+/// `ns1/svc1/tcp/p80` of a chain `service-ULMVA6XW-ns1/svc1/tcp/p80`; `None` for a chain of no service.
+fn service_part(chain: &str) -> Option<&str> {
+    chain.splitn(3, '-').nth(2).filter(|rest| rest.matches('/').count() >= 3)
 }
 
 /// Whether a built-in chain does nothing.

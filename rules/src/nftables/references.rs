@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::ast::Table;
+use super::ast::{Chain, Table};
 use super::conditions::Condition;
 use super::statements::Statement;
 use super::unmodelled;
@@ -45,13 +45,12 @@ impl References {
 }
 
 impl Table {
-    /// Removes unreferenced chains, including base chains without rules, and unused sets and maps, until all remaining ones are used.
-    pub fn remove_unused(&mut self) {
+    /// Removes unreferenced chains, and unused sets and maps, until every remaining one is used or `is_kept`.
+    pub fn remove_unused(&mut self, is_kept: impl Fn(&Chain) -> bool) {
         loop {
             let References { chains, sets } = References::of(self);
             let before = (self.chains.len(), self.sets.len());
-            self.chains
-                .retain(|chain| chains.contains(&*chain.name) || (chain.base.is_some() && !chain.rules.is_empty()));
+            self.chains.retain(|chain| chains.contains(&*chain.name) || is_kept(chain));
             self.sets.retain(|set| sets.contains(&*set.name));
             if (self.chains.len(), self.sets.len()) == before {
                 return;
@@ -80,7 +79,7 @@ mod tests {
             }}"
         );
         let mut table = parse(&text).unwrap_or_else(|errors| panic!("{}", errors[0])).rules.tables.remove(0);
-        table.remove_unused();
+        table.remove_unused(|chain| chain.base.is_some() && !chain.rules.is_empty());
         let chains = table.chains.iter().map(|chain| chain.name.to_string());
         chains.chain(table.sets.iter().map(|set| format!("@{}", set.name))).collect()
     }

@@ -80,7 +80,7 @@ pub(super) fn tokens(text: &str, names: &HashSet<String>, wording: Wording) -> V
         let found_here = if is_start {
             special(&text[at..], before)
         } else {
-            behind_letter(&text[at..]).map(|(ip, length, notation)| (length, Token::Address(ip, notation)))
+            after_letter(&text[at..]).map(|(ip, length, notation)| (length, Token::Address(ip, notation)))
         };
         if let Some((length, token)) = found_here {
             found.push(Found { at: at..at + length, token });
@@ -129,7 +129,7 @@ fn run_length(text: &str) -> usize {
     for (at, letter) in text.char_indices() {
         let starts_number = letter.is_ascii_digit() && before.is_some_and(|before: char| !before.is_ascii_digit());
         let is_other_script = before.is_some_and(|before| is_ideograph(before) != is_ideograph(letter));
-        if !letter.is_alphanumeric() || is_other_script || starts_number && behind_letter(&text[at..]).is_some() {
+        if !letter.is_alphanumeric() || is_other_script || starts_number && after_letter(&text[at..]).is_some() {
             return at;
         }
         before = Some(letter);
@@ -184,13 +184,13 @@ fn is_ordinary(text: &str, at: &Range<usize>, names: &HashSet<String>, wording: 
     if wording == Wording::Command || !is_plain(word) || !stands_alone(text, at.start, word.len()) {
         return false;
     }
-    let [before, behind] = neighbours(text, at);
+    let [before, after] = neighbours(text, at);
     let is_argument = before
         .strip_prefix('-')
         .is_some_and(|option| option.starts_with(|own: char| own.is_alphabetic() || own == '-'));
     let is_named = || names.contains(&word.to_lowercase());
     let is_shown_as_name =
-        || is_quoted(text, at) || [before, behind].iter().any(|next| NAMED.contains(&next.to_lowercase().as_str()));
+        || is_quoted(text, at) || [before, after].iter().any(|next| NAMED.contains(&next.to_lowercase().as_str()));
     !is_argument && (!is_named() || wording == Wording::Sentence && !is_shown_as_name())
 }
 
@@ -215,9 +215,9 @@ const NAMED: [&str; 14] = [
 /// Returns the words before and after a part of a text, if a single blank separates them from it.
 fn neighbours<'t>(text: &'t str, at: &Range<usize>) -> [&'t str; 2] {
     let before = text[..at.start].strip_suffix(char::is_whitespace).unwrap_or_default();
-    let behind = text[at.end..].strip_prefix(char::is_whitespace).unwrap_or_default();
+    let after = text[at.end..].strip_prefix(char::is_whitespace).unwrap_or_default();
     let ends = |letter: char| letter.is_whitespace();
-    [before.rsplit(ends).next().unwrap_or_default(), behind.split(ends).next().unwrap_or_default()]
+    [before.rsplit(ends).next().unwrap_or_default(), after.split(ends).next().unwrap_or_default()]
 }
 
 /// Returns whether a part of a text is in quotes, or is marked as code.
@@ -246,8 +246,8 @@ pub(super) fn plain_words<'t>(
 /// Returns whether a word is not part of a name: it is surrounded by blanks or punctuation.
 fn stands_alone(text: &str, at: usize, length: usize) -> bool {
     let before = text[..at].chars().next_back();
-    let mut behind = text[at + length..].chars();
-    let (next, after) = (behind.next(), behind.next());
+    let mut following = text[at + length..].chars();
+    let (next, after) = (following.next(), following.next());
     let opens = before.is_none_or(|letter| letter.is_whitespace() || "(\"'*>#`".contains(letter));
     let ends_sentence = || after.is_none_or(char::is_whitespace);
     let closes = next.is_none_or(|letter| {
@@ -340,7 +340,7 @@ fn address(text: &str) -> Option<(usize, Token)> {
 }
 
 /// Matches an address at a digit that follows a letter: `address10.0.0.1`, `ip10-0-0-1`.
-fn behind_letter(text: &str) -> Option<(IpAddr, usize, Notation)> {
+fn after_letter(text: &str) -> Option<(IpAddr, usize, Notation)> {
     let plain = || ipv4(text).map(|(ip, length)| (ip, length, Notation::Plain));
     plain().or_else(|| parts_ipv4(text))
 }

@@ -148,7 +148,7 @@ fn a_listing_that_is_cut_off_is_said_to_be() {
                    Chain KUBE-SEP-AAAAAAAAAAAAAAAA (1 references)\ntarget prot opt source destination\n\
                    DNAT  tcp  --  anywhere  anywhere  /* default/web */ tcp\n";
     let notes = report(listing).notes;
-    assert_eq!(notes, ["line 6 is cut off: the rest of its rule, and what followed, is unknown"]);
+    assert_eq!(notes, ["line 6 is cut off: the rest of its rule and everything after it are unknown"]);
     assert_eq!(report(&listing.replace("*/ tcp\n", "*/ tcp to:10.0.0.1:80\n")).notes, Vec::<String>::new());
 }
 

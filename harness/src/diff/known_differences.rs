@@ -347,7 +347,7 @@ const TABLE: &[Row] = &[
         by: By::Release("1.33.6"),
         fits: ANY,
         known: Known {
-            code: "1.33.6-checks-behind-translation",
+            code: "1.33.6-checks-after-translation",
             what: "nftables mode checks for endpoints where destinations are translated: the node's own packets bypass policy Local",
             document: "scenarios/releases/1.33.5-policy-local-nftables.yaml",
         },

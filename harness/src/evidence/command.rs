@@ -67,7 +67,7 @@ pub(super) fn command(line: &str) -> Option<Command> {
     // Looking for each prompt in each line of a dump takes long.
     let is_mark = |byte: u8| matches!(byte, b'$' | b'#' | b'%' | b'>') || !byte.is_ascii();
     let may_have_prompt = text.bytes().take(LONGEST_PROMPT).any(is_mark);
-    let (rest, has_prompt) = match may_have_prompt.then(|| behind_prompt(text)).flatten() {
+    let (rest, has_prompt) = match may_have_prompt.then(|| after_prompt(text)).flatten() {
         Some(rest) => (rest, true),
         None => (text, false),
     };
@@ -112,8 +112,8 @@ pub(super) fn command(line: &str) -> Option<Command> {
 }
 
 /// The text after a shell's prompt: `$ `, `# `, `root@node:~# `, `[root@node ~]# `, `/ # `, `>> `.
-fn behind_prompt(text: &str) -> Option<&str> {
-    if let Some(rest) = behind_windows_prompt(text).or_else(|| behind_arrow(text)) {
+fn after_prompt(text: &str) -> Option<&str> {
+    if let Some(rest) = after_windows_prompt(text).or_else(|| after_arrow(text)) {
         return Some(rest);
     }
     for mark in ["$> ", "$ ", "# ", "% ", ">> ", "> ", "❯ ", "➜ "] {
@@ -136,14 +136,14 @@ fn behind_prompt(text: &str) -> Option<&str> {
 }
 
 /// The text after `PS C:\>` or `C:\Users\x>`.
-fn behind_windows_prompt(text: &str) -> Option<&str> {
+fn after_windows_prompt(text: &str) -> Option<&str> {
     let (before, rest) = text.strip_prefix("PS ").unwrap_or(text).split_once('>')?;
     let is_folder = matches!(before.as_bytes(), [drive, b':', b'\\', ..] if drive.is_ascii_alphabetic());
     Some(rest.trim()).filter(|rest| is_folder && !rest.is_empty())
 }
 
 /// The program after an arrow and a folder, `➜  ~ kubectl ...`: nothing marks its start.
-fn behind_arrow(text: &str) -> Option<&str> {
+fn after_arrow(text: &str) -> Option<&str> {
     let rest = text.strip_prefix('➜')?;
     let is_start = |word: &&str| *word == "sudo" || PROGRAMS.contains(word);
     let program = rest.split_whitespace().take(MOST_WORDS).find(is_start)?;

@@ -155,7 +155,7 @@ mod tests {
     #[case::sed("iptables-save | sed -n '/nginx/p'", lines(&["nginx"]))]
     #[case::twice("iptables-save | grep nginx | grep -v SEP", lines(&["nginx"]).and(lines(&["-v", "SEP"])))]
     #[case::two_commands("iptables-save | grep nginx; ip6tables-save | grep nginx", lines(&["nginx"]))]
-    #[case::behind_the_options("iptables-save | grep -- '-A KUBE-SVC'", lines(&["-e", "-A KUBE-SVC"]))]
+    #[case::after_the_options("iptables-save | grep -- '-A KUBE-SVC'", lines(&["-e", "-A KUBE-SVC"]))]
     fn filters_are_known_by_their_programs(#[case] text: &str, #[case] expected: Filter) {
         assert_eq!(Command { text: text.to_owned(), host: None }.filter(), expected);
     }
@@ -173,7 +173,7 @@ mod tests {
         "iptables-save | egrep '((x{1000}){1000}){1000}'",
         "`egrep` has patterns that are too large to follow"
     )]
-    #[case::behind_another("iptables-save | grep nginx | cut -c1-80", "it is not known which lines `cut` shows")]
+    #[case::after_another("iptables-save | grep nginx | cut -c1-80", "it is not known which lines `cut` shows")]
     #[case::end("iptables-save | grep nginx | head", "`head` and another program choose lines")]
     fn why_lines_are_not_known_is_said(#[case] text: &str, #[case] expected: &str) {
         let filter = Command { text: text.to_owned(), host: None }.filter();

@@ -344,7 +344,7 @@ mod tests {
     #[case::context(&["-A", "2", "web"], "web", true)]
     #[case::options_in_one(&["-iwE", "web|x"], "WEB", true)]
     #[case::start(&["^-A KUBE"], "-A KUBE-X", true)]
-    #[case::behind_the_options(&["-v", "--", "-A KUBE"], "-A KUBE-X", false)]
+    #[case::after_the_options(&["-v", "--", "-A KUBE"], "-A KUBE-X", false)]
     #[case::own_value(&["--regexp=web", "-eSEP"], "SEP", true)]
     #[case::long_context(&["--context", "2", "web"], "web", true)]
     fn lines_are_chosen_as_grep_does(#[case] arguments: &[&str], #[case] line: &str, #[case] is_shown: bool) {

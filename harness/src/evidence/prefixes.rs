@@ -158,7 +158,7 @@ fn log_prefix(line: &str) -> Option<&str> {
             return rest.strip_prefix("F ").or(rest.strip_prefix("P ")).or(Some(rest));
         }
         // `HOST PROGRAM[PID]: ` of journalctl -o short-iso.
-        return behind_program(rest).or(Some(rest));
+        return after_program(rest).or(Some(rest));
     }
     let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let month = line.get(..3).filter(|month| months.contains(month))?;
@@ -166,10 +166,10 @@ fn log_prefix(line: &str) -> Option<&str> {
     let (_, rest) =
         rest.split_once(' ').filter(|(day, _)| day.len() <= 2 && day.bytes().all(|byte| byte.is_ascii_digit()))?;
     let (_, rest) = rest.split_once(' ').filter(|(time, _)| is_time(time))?;
-    behind_program(rest)
+    after_program(rest)
 }
 
-fn behind_program(rest: &str) -> Option<&str> {
+fn after_program(rest: &str) -> Option<&str> {
     let (before, rest) = rest.split_once(": ")?;
     let is_program = before.split_whitespace().count() <= 2 && before.ends_with(']') || before.split(' ').count() == 2;
     is_program.then_some(rest)

@@ -20,9 +20,9 @@ pub fn unwrapped(text: &str) -> Cow<'_, str> {
     let (own, peeled) = (&all, &peeled);
     let mut start = 0;
     for end in ends {
-        let behind_marks = rests_of(&peeled[start..end]);
-        let is_marked = !behind_marks.is_empty();
-        let found = if is_marked { behind_marks } else { rests_of(&own[start..end]) };
+        let after_marks = rests_of(&peeled[start..end]);
+        let is_marked = !after_marks.is_empty();
+        let found = if is_marked { after_marks } else { rests_of(&own[start..end]) };
         // The line before has the marks of both.
         let shown =
             |at: usize| if is_marked && peeled[at].mends != own[at].mends { &*peeled[at].text } else { own[at].raw };

@@ -194,7 +194,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn streams_behind_one_another_are_one_file() {
+    fn consecutive_streams_are_one_file() {
         assert_eq!(read(&[blocks(), blocks()].concat()).expect("two"), TEXT.repeat(2));
     }
 

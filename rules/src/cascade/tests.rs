@@ -354,7 +354,7 @@ fn a_port_without_a_protocol_is_a_rule_that_the_kernel_rejects() {
 }
 
 #[test]
-fn shares_behind_an_unknown_match_are_unknown() {
+fn shares_after_an_unknown_match_are_unknown() {
     let cascade = one(
         "-m unknown --option value -j ACCEPT\n-m statistic --mode random --probability 0.5 -j KUBE-SEP-A\n-j KUBE-SEP-B",
     );

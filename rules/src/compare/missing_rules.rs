@@ -93,8 +93,8 @@ impl<'c> OmittedRules<'c> {
     ///
     /// `grep shop/web` shows `-A KUBE-SVC-X --comment "shop/web -> 10.244.1.5:80" -j KUBE-SEP-Y`, so without this line the rule is missing.
     fn is_missing_by_pattern(&self, chain: &str, rule: &Rule) -> bool {
-        let is_behind = |last: &String| chain > last.as_str() && !self.is_builtin(chain);
-        !self.last_before_cut.as_ref().is_some_and(is_behind)
+        let is_after = |last: &String| chain > last.as_str() && !self.is_builtin(chain);
+        !self.last_before_cut.as_ref().is_some_and(is_after)
             && !self.is_placeholder_endpoint(chain, rule)
             && self.is_chosen(chain, rule)
     }

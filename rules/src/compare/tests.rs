@@ -156,7 +156,7 @@ fn an_endpoint_that_moved_is_missing_and_unexpected() {
 }
 
 #[test]
-fn another_probability_changes_the_shares_behind_it_too() {
+fn another_probability_changes_the_shares_after_it_too() {
     assert_eq!(
         findings(&[("0.50000000000", "0.25000000000")]),
         [

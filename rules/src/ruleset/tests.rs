@@ -34,7 +34,7 @@ fn an_index_needs_its_interface(#[case] rule: &str, #[case] expected: bool) {
 }
 
 #[test]
-fn other_tables_are_installed_as_written_behind_what_empties_them() {
+fn other_tables_are_installed_as_written_after_what_empties_them() {
     let text = "table inet a {\n chain c {\n  log prefix \"x\"\n }\n}\n";
     let rules = Rules::parse_other_tables(text).expect("tables");
     assert_eq!(rules.print_sync(), format!("table inet a {{\n}}\nflush table inet a\n{text}"));

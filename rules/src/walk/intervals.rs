@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn the_highest_number_has_none_behind_it() {
+    fn the_highest_number_has_none_after_it() {
         let all = Intervals::between(0, u128::MAX);
         assert_eq!(all.without(&Intervals::one(u128::MAX)), Intervals::between(0, u128::MAX - 1));
         assert!(all.without(&all).is_empty());

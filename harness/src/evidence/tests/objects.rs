@@ -69,7 +69,7 @@ fn an_object_of_another_shape_is_unread(#[case] text: &str, #[case] line: usize)
 #[case::quote("> ")]
 #[case::journald("Jun 14 12:00:00 node-1 kube-proxy[123]: ")]
 #[case::pod("[pod/kube-proxy-x2z9v/kube-proxy] ")]
-fn descriptions_behind_prefixes_are_read(#[case] prefix: &str) {
+fn descriptions_after_prefixes_are_read(#[case] prefix: &str) {
     let text = "Name:              web\nNamespace:         shop\nLabels:            <none>\nType:              ClusterIP\nIP:                10.96.0.80\nPort:              http  80/TCP\nSession Affinity:  None\n";
     let evidence = read(&text.lines().map(|line| format!("{prefix}{line}\n")).collect::<String>());
     assert_eq!((codes(&evidence), evidence.objects()), (vec!["kubectl-describe"], 1), "{:#?}", evidence.pieces);

@@ -124,7 +124,7 @@ impl LineTracker {
             let has_end = own.is_closed || !own.is_opened && !self.is_gap && !own.ends_early();
             if !has_end {
                 is_cut = true;
-                self.cut_behind(table);
+                self.cut_after(table);
             }
         }
         let mut coverage = Coverage::default();
@@ -168,7 +168,7 @@ impl LineTracker {
             && self.tables[before].is_opened
             && !self.tables[before].is_closed
         {
-            self.cut_behind(before);
+            self.cut_after(before);
         }
         if std::mem::take(&mut self.is_gap) {
             self.skip(table, event);
@@ -180,7 +180,7 @@ impl LineTracker {
     fn skip(&mut self, table: usize, event: Event) {
         let from = match self.last {
             Some((before, _)) if before != table => {
-                self.cut_behind(before);
+                self.cut_after(before);
                 None
             }
             last => last.map(|(_, event)| event),
@@ -204,7 +204,7 @@ impl LineTracker {
     }
 
     /// What follows the last line of a table is omitted.
-    fn cut_behind(&mut self, table: usize) {
+    fn cut_after(&mut self, table: usize) {
         let from = match self.last {
             Some((last, Event::Heading(at) | Event::Rule(at))) if last == table => at,
             _ => 0,

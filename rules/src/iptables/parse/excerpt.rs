@@ -285,7 +285,7 @@ mod tests {
         "D",
         "ABC"
     )]
-    #[case::dots_behind_headings(
+    #[case::dots_after_headings(
         "*nat\n:A - [0:0]\n:B - [0:0]\n:C - [0:0]\n...\n-A B -j C\n-A C -j DROP\nCOMMIT\n",
         "C",
         "AB"

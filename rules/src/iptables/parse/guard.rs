@@ -250,7 +250,7 @@ mod tests {
         "-m foo --bar -\"M\" /tmp/x",
         "iptables parses these quotes differently: put double quotes around a whole word"
     )]
-    #[case::behind_quotes("-m comment --comment \"a\"-M", "`-M` names a program that iptables would run on the host")]
+    #[case::after_quotes("-m comment --comment \"a\"-M", "`-M` names a program that iptables would run on the host")]
     #[case::help("-j LOG --hel", "`--hel` is an iptables command, not a rule option")]
     #[case::list("-j LOG --list", "`--list` is an iptables command, not a rule option")]
     #[case::table("-j LOG --table nat", "`--table` is an iptables command, not a rule option")]
@@ -279,7 +279,7 @@ mod tests {
         "-m recent --set --name --comment -M/tmp/x -j DROP",
         "iptables may take `--comment` for the value of `--name`"
     )]
-    #[case::target_behind_a_value(
+    #[case::target_after_a_value(
         "-m recent --set --name --comment -j IDLETIMER --timeout 600 --label x",
         "iptables may take `--comment` for the value of `--name`"
     )]

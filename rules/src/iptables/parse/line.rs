@@ -136,8 +136,8 @@ impl<'a> RuleReader<'a> {
 
     /// Returns the owner of an option: the target after `-j`, otherwise the last match that has it, otherwise the last match. A protocol
     /// loads its match, as in `-p tcp --dport 80`.
-    fn owner(&mut self, name: &str, column: usize, behind_target: bool, rule: &Rule) -> Result<Owner, Fault> {
-        if behind_target {
+    fn owner(&mut self, name: &str, column: usize, is_after_target: bool, rule: &Rule) -> Result<Owner, Fault> {
+        if is_after_target {
             return Ok(Owner::Target);
         }
         // A match that is not modelled may have any option, but only options after it are certainly its own.

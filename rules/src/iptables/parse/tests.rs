@@ -48,9 +48,7 @@ fn document(rules: &[&str]) -> String {
 #[case::range("-A X -j SNAT --to-source 10.0.0.1-10.0.0.5:1024-65535 --random-fully --persistent")]
 #[case::to_port("-A X -p tcp -j REDIRECT --to-ports 15001")]
 #[case::fragment("-A X ! -f -j ACCEPT")]
-#[case::option_behind_an_unknown_match(
-    "-A X -m limit --limit 5/min -m addrtype --src-type LOCAL --limit-iface-in -j X"
-)]
+#[case::option_after_an_unknown_match("-A X -m limit --limit 5/min -m addrtype --src-type LOCAL --limit-iface-in -j X")]
 #[case::comment_like_an_option("-A X -m comment --comment --dport -m comment --comment -j -j X")]
 #[case::counters_only("-A X -m comment --comment \"other traffic\"")]
 #[case::nfacct("-A X -m nfacct --nfacct-name  ct_state_invalid_dropped_pkts -j DROP")]

@@ -95,7 +95,7 @@ fn random_marks_in_every_table_end_soon() {
 #[rstest]
 #[case::alone(0, "", 1_000)]
 #[case::marked(1, "", 2_000)]
-#[case::dropped_behind(0, "-A FORWARD -m statistic --mode random --probability 0.5 -j DROP\n", 1_999)]
+#[case::dropped_after(0, "-A FORWARD -m statistic --mode random --probability 0.5 -j DROP\n", 1_999)]
 fn cascades_are_followed_to_their_end(#[case] marked: usize, #[case] after: &str, #[case] expected: usize) {
     let (marks, cascade) = (marks(marked), cascade(1_000));
     let rules = format!("*mangle\n{marks}{cascade}COMMIT\n*filter\n{after}COMMIT\n");

@@ -291,7 +291,7 @@ fn what_fails_first_leaves_no_effect() {
 
 /// Returns whether the address is added to the list is unknown, and a later rule looks it up.
 #[test]
-fn an_effect_behind_the_unknown_is_not_guessed() {
+fn an_effect_after_the_unknown_is_not_guessed() {
     let program = v4("*filter\n-A FORWARD -m owner --uid-owner 5 -m recent --set --name L\n\
                       -A FORWARD -m recent --rcheck --name L -j DROP\nCOMMIT\n");
     let branch = only_branch(&program, Hook::Forward, &forwarded());

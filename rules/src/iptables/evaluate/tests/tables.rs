@@ -12,7 +12,7 @@ fn path(program: &Program, branch: &Branch<Path>) -> String {
 }
 
 #[rstest]
-#[case::back_behind_the_jump("-A FORWARD -j A\n-A FORWARD -j DROP\n-A A -j B\n-A A -j MARK --set-mark 1\n", "drop", 1)]
+#[case::back_after_the_jump("-A FORWARD -j A\n-A FORWARD -j DROP\n-A A -j B\n-A A -j MARK --set-mark 1\n", "drop", 1)]
 #[case::return_leaves_one_chain(
     "-A FORWARD -j A\n-A FORWARD -j DROP\n-A A -j B\n-A A -j MARK --set-mark 1\n-A B -j RETURN\n-A B -j ACCEPT\n",
     "drop",

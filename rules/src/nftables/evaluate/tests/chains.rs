@@ -6,7 +6,7 @@ use super::*;
 use crate::walk::{By, Evaluated, RejectResponse};
 
 #[rstest]
-#[case::back_behind_the_jump("jump a\ndrop", "meta mark set meta mark | 0x1", "drop", 1)]
+#[case::back_after_the_jump("jump a\ndrop", "meta mark set meta mark | 0x1", "drop", 1)]
 #[case::return_leaves_one_chain("jump a\ndrop", "return\naccept", "drop", 0)]
 #[case::goto_does_not_come_back("goto a\ndrop", "meta mark set meta mark | 0x2", "accept", 2)]
 #[case::accept_ends_all_chains_of_the_hook("jump a\ndrop", "accept", "accept", 0)]

@@ -275,11 +275,11 @@ fn a_set_has_one_type(#[case] set: &str, #[case] second: &str) {
     "table ip kube-proxy {\n chain a {\n  ip saddr { 10.0.0.1, localhost } accept\n }\n}\n",
     "line 3, column 24: `localhost` is the name of a host: write its address"
 )]
-#[case::host_name_behind_what_is_understood(
+#[case::host_name_after_what_is_understood(
     "table ip kube-proxy {\n chain a {\n  tcp dport 80 ip daddr 10.0.0.1 dnat to localhost\n }\n}\n",
     "line 3, column 42: `localhost` is the name of a host: write its address"
 )]
-#[case::behind_a_quote(
+#[case::after_a_quote(
     "table ip x {\n comment \"a\n b \" include \"/etc/shadow\"\n}\n",
     "line 2, column 10: unterminated quote in this line"
 )]

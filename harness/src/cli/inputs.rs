@@ -55,12 +55,12 @@ pub(super) fn input(path: &Path) -> Result<(PathBuf, Input), Diagnostics> {
     }
     let (file, text) = text_of(path);
     let text = text.map_err(|error| unreadable(&file, &error))?;
-    let input = classify(text);
+    let input = classify(&file, text);
     Ok((file, input))
 }
 
 /// Returns the kind of a text.
-fn classify(text: String) -> Input {
+fn classify(file: &Path, text: String) -> Input {
     if is_scenario(&text) {
         return Input::Scenario(text);
     }
@@ -68,7 +68,7 @@ fn classify(text: String) -> Input {
     if is_manifest(&text) && !has_fence(&text) {
         return Input::Objects(text);
     }
-    let evidence = evidence::read(&text);
+    let evidence = evidence::read_file(file, &text);
     let is_objects = |one: &evidence::Piece| matches!(one.format, Format::Yaml | Format::Json);
     match () {
         () if !evidence.says_something() => Input::Scenario(text),
@@ -237,7 +237,8 @@ pub(super) fn evidence_of(path: &Path) -> Result<(PathBuf, Evidence), Diagnostic
     }
     let (file, text) = text_of(path);
     let text = text.map_err(|error| unreadable(&file, &error))?;
-    Ok((file, evidence::read(&text)))
+    let evidence = evidence::read_file(&file, &text);
+    Ok((file, evidence))
 }
 
 /// Returns the evidence in a folder or archive.

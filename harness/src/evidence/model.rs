@@ -10,6 +10,7 @@ use svclab_rules::iptables;
 use svclab_rules::nftables;
 use svclab_rules::profile::Profile;
 
+use super::families;
 use super::repairs::RepairCount;
 use crate::text::counted;
 
@@ -361,7 +362,8 @@ impl Evidence {
     }
 
     /// Adds what another file shows, or a folder whose files are named already.
-    pub fn add(&mut self, file: &str, other: Self) {
+    pub fn add(&mut self, file: &str, mut other: Self) {
+        families::assign(&mut other, Some(file));
         let whole: Arc<str> = file.into();
         let named = |own: Option<Arc<str>>| own.map_or_else(|| whole.clone(), |own| format!("{whole}/{own}").into());
         self.pieces

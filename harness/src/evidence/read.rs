@@ -6,6 +6,7 @@ use regex::RegexSet;
 use svclab_rules::iptables::ChainKind;
 
 use super::command::{Command, command};
+use super::families;
 use super::filter::Filter;
 use super::format::{self, Block, Context};
 use super::joined_lines::split;
@@ -36,6 +37,7 @@ pub fn read(text: &str) -> Evidence {
     while at < lines.len() {
         at += reader.next(&lines, at);
     }
+    families::assign(&mut reader.evidence, None);
     reader.evidence
 }
 

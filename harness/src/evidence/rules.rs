@@ -171,7 +171,7 @@ pub(crate) fn others(sets: &[NodeRules]) -> Vec<&NodeRules> {
     let is_other = |at: usize| {
         let is_beside = |other: &NodeRules| other.file == sets[at].file && other.is_of_kind(&sets[at]);
         let with_ports = sets.iter().zip(&has_ports).filter(|(_, has_ports)| **has_ports);
-        !has_ports[at] && sets[at].rules.has_rules() && with_ports.into_iter().any(|(other, _)| is_beside(other))
+        !has_ports[at] && sets[at].rules.has_effect() && with_ports.into_iter().any(|(other, _)| is_beside(other))
     };
     (0..sets.len()).filter(|at| is_other(*at)).map(|at| &sets[at]).collect()
 }

@@ -12,6 +12,7 @@ use tar::EntryType;
 use zip::ZipArchive;
 use zip::result::ZipError;
 
+use super::families;
 use super::model::{Evidence, Unread};
 use super::read::read;
 use crate::input::{FILE_BYTES, read_argument};
@@ -46,7 +47,7 @@ pub struct SourceError {
 pub fn from_path(path: &Path) -> Result<Evidence, SourceError> {
     let mut evidence = Evidence::default();
     visit(path, &mut |name, text| match (name, text) {
-        (None, Ok(text)) => evidence = read(&text),
+        (None, Ok(text)) => evidence = read_file(path, &text),
         (Some(name), Ok(text)) => evidence.add(name, read(&text)),
         (name, Err(reason)) => {
             let file = name.map(Into::into);
@@ -54,6 +55,13 @@ pub fn from_path(path: &Path) -> Result<Evidence, SourceError> {
         }
     })?;
     Ok(evidence)
+}
+
+/// Reads the text of a file.
+pub fn read_file(path: &Path, text: &str) -> Evidence {
+    let mut evidence = read(text);
+    families::assign(&mut evidence, path.to_str());
+    evidence
 }
 
 /// The name of a file among several, and its text or why it is left out.

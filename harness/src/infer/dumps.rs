@@ -93,14 +93,26 @@ pub(super) fn dumps(
     let is_used = |set: &NodeRules| dumps.iter().flat_map(|dump| &dump.parts).any(|part| is_same(part, set));
     let unused: Vec<&NodeRules> = all.iter().filter(|set| !is_used(set)).collect();
     let competes = |set: &&NodeRules| {
-        set.rules.has_rules()
+        set.rules.has_effect()
             && all.iter().any(|other| is_used(other) && other.file == set.file && other.is_of_kind(set))
     };
     left_out.extend(unused.iter().copied().filter(competes).map(words_of_other));
+    let is_of_other_mode = |set: &&NodeRules| {
+        let is_beside = |other: &NodeRules| is_of_same_machine(other, set) && other.rules.mode() != set.rules.mode();
+        set.rules.nftables().is_some() && all.iter().any(|other| is_used(other) && is_beside(other))
+    };
+    let of_other_mode =
+        unused.iter().copied().filter(is_of_other_mode).filter(|set| !set.rules.infer().ports.is_empty());
+    left_out.extend(of_other_mode.map(|set| {
+        format!(
+            "the rules from {} are those of kube-proxy's other mode, in the same kernel: their effect is unknown",
+            set.place()
+        )
+    }));
     let others_of_nft: Vec<NodeRules> =
         unused.into_iter().filter(|set| set.rules.iptables().is_some()).cloned().collect();
     add_alongside(&mut dumps, others_of_nft);
-    left_out.extend(others.iter().filter(|set| set.rules.has_rules()).map(|set| {
+    left_out.extend(others.iter().filter(|set| set.rules.has_effect()).map(|set| {
         format!(
             "the rules from {} are in the kernel as well, for it runs both backends: their effect is unknown",
             set.place()
@@ -125,7 +137,7 @@ pub(super) fn dumps(
 
 /// Adds other programs' rules of iptables to the dump of the same machine whose kube-proxy writes nftables.
 fn add_alongside(dumps: &mut [Dump], others: Vec<NodeRules>) {
-    for other in others.into_iter().filter(|other| other.rules.has_rules()) {
+    for other in others.into_iter().filter(|other| other.rules.has_effect()) {
         let is_of_machine = |part: &NodeRules| {
             let is_of_host = part.host.is_none() || other.host.is_none() || part.host == other.host;
             part.file == other.file && is_of_host && part.rules.mode() == ProxyMode::Nftables
@@ -235,6 +247,14 @@ fn split_by_backend(sets: Vec<NodeRules>) -> (Vec<NodeRules>, Vec<NodeRules>) {
     (plain(sets), plain(others))
 }
 
+/// Whether two are rules of one machine: of the same text or folder, without prompts that name two.
+fn is_of_same_machine(one: &NodeRules, other: &NodeRules) -> bool {
+    let folder =
+        |set: &NodeRules| set.file().and_then(|file| file.rsplit_once('/')).map(|(folder, _)| folder.to_owned());
+    let are_of_hosts = one.host.is_some() && other.host.is_some() && one.host != other.host;
+    !are_of_hosts && (one.file == other.file || folder(one) == folder(other))
+}
+
 /// Whether two are the rules of one place.
 fn is_same(one: &NodeRules, other: &NodeRules) -> bool {
     one.file == other.file && one.first == other.first && one.is_of_kind(other)
@@ -261,7 +281,7 @@ fn groups(all: Vec<NodeRules>, given: &[NodeFile]) -> Vec<Group> {
             groups.push(Group { place, node, sets: without_parts(sets) });
             continue;
         }
-        let sets = without_parts(sets);
+        let sets = without_repeats(without_parts(sets));
         let clashes = sets.iter().enumerate().any(|(at, one)| sets[..at].iter().any(|other| one.is_of_kind(other)));
         if !clashes {
             groups.push(Group { place, node, sets });
@@ -286,6 +306,21 @@ fn groups(all: Vec<NodeRules>, given: &[NodeFile]) -> Vec<Group> {
 fn without_parts(sets: Vec<NodeRules>) -> Vec<NodeRules> {
     let whole: Vec<NodeRules> = sets.iter().filter(|set| set.has_translations()).cloned().collect();
     sets.into_iter().filter(|set| set.has_translations() || !whole.iter().any(|other| set.is_of_kind(other))).collect()
+}
+
+/// The sets without those that another file of the same machine shows as well, for example as JSON.
+fn without_repeats(sets: Vec<NodeRules>) -> Vec<NodeRules> {
+    let mut kept: Vec<NodeRules> = Vec::new();
+    for set in sets {
+        let tables = set.rules.nftables().map(|parsed| &parsed.rules);
+        let is_shown = |known: &NodeRules| {
+            known.file != set.file && tables.is_some() && known.rules.nftables().map(|parsed| &parsed.rules) == tables
+        };
+        if !kept.iter().any(is_shown) {
+            kept.push(set);
+        }
+    }
+    kept
 }
 
 /// The name of a dump's node, and whether it is sure.

@@ -11,7 +11,7 @@ use super::endpoint_nodes::settle;
 use super::merge::Objects;
 use super::objects::{Assumed, from_objects};
 use super::routes::Routes;
-use super::rules::{Dump, from_dumps};
+use super::rules::{Dump, configurations, from_dumps};
 use crate::evidence::{Contents, Evidence, OF_IPTABLES_NFT, Piece, node_rules, objects, releases};
 use crate::input::{Diagnostic, Diagnostics, Span};
 use crate::scenario::{CniKind, Note, Setting};
@@ -31,7 +31,7 @@ pub fn from_evidence(
     given: &[NodeFile],
     wanted: Connections,
 ) -> Result<Assumed, Diagnostics> {
-    let mut objects = Objects { releases: releases(evidence), ..Objects::of(objects(evidence)) };
+    let mut objects = shown_objects(evidence);
     let mut notes = Vec::new();
     let mut left_out: Vec<String> = evidence.rules_not_read().into_iter().collect();
     let dumps = dumps(evidence, given, &objects, (&mut notes, &mut left_out));
@@ -99,7 +99,7 @@ fn add_other_tables(evidence: &Evidence, assumed: &mut Assumed) {
 pub fn from_pair(sides: [(&Evidence, &Path); 2]) -> Option<Result<[Assumed; 2], Diagnostics>> {
     let mut all = Evidence::default();
     sides.iter().for_each(|(evidence, path)| all.add(&path.to_string_lossy(), (*evidence).clone()));
-    let objects = Objects { releases: releases(&all), ..Objects::of(objects(&all)) };
+    let objects = shown_objects(&all);
     let mut notes = [Vec::new(), Vec::new()];
     let mut left_out = [0, 1].map(|at| sides[at].0.rules_not_read().into_iter().collect::<Vec<_>>());
     let [first, second] = [0, 1].map(|at| dumps(sides[at].0, &[], &objects, (&mut notes[at], &mut left_out[at])));
@@ -156,7 +156,8 @@ fn around(sides: &[(Vec<Dump>, &Path)], objects: &Objects) -> Result<Vec<Assumed
     let machines = Objects { nodes: Vec::new(), ..pods.clone() };
     let why = first.errors.first().map(|error| error.message.clone()).unwrap_or_default();
     let has_more = !objects.nodes.is_empty();
-    let none = Objects { releases: objects.releases.clone(), ..Objects::default() };
+    let (releases, configurations) = (objects.releases.clone(), objects.configurations.clone());
+    let none = Objects { releases, configurations, ..Objects::default() };
     let fewer = [(pods, "pods"), (machines, "nodes and pods"), (none, "Kubernetes objects")];
     for (fewer, what) in fewer {
         let is_same = what == "pods" && objects.pods.is_empty() || what == "nodes and pods" && !has_more;
@@ -313,4 +314,9 @@ fn words_of_settings(left_out: &[String]) -> Option<String> {
         .then(|| format!("{} not imported, without effect on Service traffic", counted(others, "kernel setting")));
     let all: Vec<String> = named.into_iter().chain(others).collect();
     (!all.is_empty()).then(|| all.join("; "))
+}
+
+/// The objects, releases and configurations that evidence shows.
+fn shown_objects(evidence: &Evidence) -> Objects {
+    Objects { releases: releases(evidence), configurations: configurations(evidence), ..Objects::of(objects(evidence)) }
 }

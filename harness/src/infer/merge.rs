@@ -33,6 +33,8 @@ pub(super) struct Objects {
     pub(super) services: Vec<Value>,
     /// EndpointSlices and Endpoints.
     pub(super) endpoints: Vec<Value>,
+    /// KubeProxyConfigurations.
+    pub(super) configurations: Vec<Value>,
     /// Releases that the text names.
     pub(super) releases: Vec<Release>,
 }

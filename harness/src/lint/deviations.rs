@@ -46,7 +46,7 @@ pub(super) fn find(deviations: &[Deviation], found: &[Finding]) -> Vec<Finding> 
 }
 
 /// The name of a Service without its port, or of a chain or set.
-fn subject(deviation: &Deviation) -> &str {
+pub(super) fn subject(deviation: &Deviation) -> &str {
     match &deviation.finding.subject {
         Subject::Service(name) => name.split_once(':').map_or(name, |(service, _)| service),
         Subject::Table(name) => name,

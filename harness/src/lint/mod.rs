@@ -58,14 +58,19 @@ pub fn lint(evidence: &Evidence) -> Vec<Finding> {
         settings::find,
     ];
     let nodes = crate::evidence::node_rules(evidence);
-    let view = View::of(evidence, &nodes);
-    let mut found: Vec<Finding> = FAMILIES.iter().flat_map(|find| find(&view)).collect();
     let are_whole = nodes.iter().all(crate::evidence::NodeRules::is_whole);
-    if are_whole && evidence.rules() > deviations::MAX_RULES {
+    let are_compared = !are_whole || evidence.rules() <= deviations::MAX_RULES;
+    let assumed =
+        are_compared.then(|| from_evidence(evidence, Path::new(""), &[], Connections::LeftOut).ok()).flatten();
+    let deviations = assumed.as_ref().map(|assumed| assumed.deviations.as_slice());
+    let view = View::of(evidence, &nodes, deviations);
+    let mut found: Vec<Finding> = FAMILIES.iter().flat_map(|find| find(&view)).collect();
+    if !are_compared {
         found.extend(deviations::not_compared(&view));
-    } else if let Ok(assumed) = from_evidence(evidence, Path::new(""), &[], Connections::LeftOut) {
-        found.extend(missing::find(&view, &assumed.deviations, &found));
-        found.extend(deviations::find(&assumed.deviations, &found));
+    }
+    if let Some(deviations) = deviations {
+        found.extend(missing::find(&view, deviations, &found));
+        found.extend(deviations::find(deviations, &found));
     }
     found.sort_by(|one, other| (one.severity, one.id, &one.place).cmp(&(other.severity, other.id, &other.place)));
     // Both the balancing and the names of chains show an edited endpoint.

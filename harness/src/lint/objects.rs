@@ -7,10 +7,12 @@ use serde_json::Value;
 use svclab_rules::infer::InferredPort;
 use svclab_rules::iptables::TableName;
 
+use super::deviations::subject;
 use super::finding::{Finding, Place};
 use super::lines::PortLines;
 use super::view::View;
 use crate::evidence::NodeRules;
+use crate::infer::Deviation;
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     let mut found = external_ips(view);
@@ -21,7 +23,9 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
         for port in ports {
             let line = lines.line_of_port(port).unwrap_or(node.first);
             let place = Place { file: node.file.clone(), line };
-            found.extend(compared(port, &ready, &place, shows_endpoints(node, port)));
+            if differs(view, node, port) {
+                found.extend(compared(port, &ready, &place, shows_endpoints(node, port)));
+            }
             found.extend(ranges(port, &services, &place, node.has_translations()));
         }
     }
@@ -34,7 +38,15 @@ fn shows_endpoints(node: &NodeRules, port: &InferredPort) -> bool {
     node.is_whole() || port.hash.is_some_and(|hash| of_hash(&hash.to_string()))
 }
 
-/// The ready endpoints of services by namespace and name, where they are surely all of them.
+/// Whether the rules of a service port may have other endpoints than kube-proxy writes, which may leave out ready ones because of hints or
+/// policies, and have others that terminate.
+fn differs(view: &View<'_>, node: &NodeRules, port: &InferredPort) -> bool {
+    let service = port.service.to_string();
+    let is_own = |deviation: &&Deviation| deviation.file == node.file && subject(deviation) == service;
+    view.deviations.is_none_or(|deviations| deviations.iter().any(|deviation| is_own(&deviation)))
+}
+
+/// The endpoints of services by namespace and name that kube-proxy uses, where they are surely all of them.
 fn ready(view: &View<'_>) -> BTreeMap<String, BTreeSet<IpAddr>> {
     let mut all: BTreeMap<String, BTreeSet<IpAddr>> = BTreeMap::new();
     let mut open: BTreeSet<String> = BTreeSet::new();
@@ -50,7 +62,7 @@ fn ready(view: &View<'_>) -> BTreeMap<String, BTreeSet<IpAddr>> {
             };
             let key = key(object, name);
             let addresses = addresses(object);
-            if object["more"] == true {
+            if object["more"] == true || view.deviations.is_none() && is_selective(object) {
                 open.insert(key);
                 continue;
             }
@@ -64,6 +76,12 @@ fn ready(view: &View<'_>) -> BTreeMap<String, BTreeSet<IpAddr>> {
     }
     all.retain(|name, _| !open.contains(name));
     all
+}
+
+/// Whether kube-proxy does not simply use all ready endpoints of a slice.
+fn is_selective(slice: &Value) -> bool {
+    let endpoints = slice["endpoints"].as_array().into_iter().flatten();
+    endpoints.into_iter().any(|one| one["hints"].is_object() || one["conditions"]["ready"] == false)
 }
 
 fn addresses(object: &Value) -> Vec<IpAddr> {
@@ -99,9 +117,9 @@ fn compared(
     let service = port.service.to_string();
     let Some(known) = ready.get(&service) else { return Vec::new() };
     let own: BTreeSet<IpAddr> = port.endpoints.iter().chain(&port.local).map(SocketAddr::ip).collect();
-    let family = port.cluster_ips.iter().next().map(IpAddr::is_ipv4);
+    let has_family = |ip: &IpAddr| port.cluster_ips.iter().any(|own| own.is_ipv4() == ip.is_ipv4());
     let known: BTreeSet<IpAddr> =
-        known.iter().copied().filter(|ip| family.is_none_or(|is_ipv4| ip.is_ipv4() == is_ipv4)).collect();
+        known.iter().copied().filter(|ip| port.cluster_ips.is_empty() || has_family(ip)).collect();
     let listed = |all: Vec<&IpAddr>| all.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let mut found = Vec::new();
     if own.is_empty() && !known.is_empty() && is_whole && !port.has_endpoints_elsewhere {

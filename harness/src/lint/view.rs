@@ -11,6 +11,7 @@ use svclab_rules::ruleset::Rules;
 
 use super::finding::Place;
 use crate::evidence::{Connection, Contents, Evidence, NodeRules, Piece, shown_objects};
+use crate::infer::Deviation;
 
 /// What findings are made of.
 pub(super) struct View<'e> {
@@ -22,15 +23,18 @@ pub(super) struct View<'e> {
     objects: Vec<(Place, Cow<'e, Value>)>,
     pub(super) connections: Vec<(Place, &'e Connection)>,
     pub(super) settings: Vec<(Place, &'e str, &'e str)>,
+    /// The differences from the rules that kube-proxy writes for the cluster that the evidence shows; `None` if they are not compared.
+    pub(super) deviations: Option<&'e [Deviation]>,
 }
 
 impl<'e> View<'e> {
-    pub(super) fn of(evidence: &'e Evidence, nodes: &'e [NodeRules]) -> Self {
+    pub(super) fn of(evidence: &'e Evidence, nodes: &'e [NodeRules], deviations: Option<&'e [Deviation]>) -> Self {
         let ports: Vec<Vec<InferredPort>> = nodes.iter().map(|node| node.rules.infer().ports).collect();
         let shown = shown_objects(evidence, || ports.concat());
         let place = |piece: &Piece| Place { file: piece.file.clone(), line: piece.first };
         let objects = shown.into_iter().map(|(piece, object)| (place(piece), object)).collect();
-        let mut view = Self { evidence, nodes, ports, objects, connections: Vec::new(), settings: Vec::new() };
+        let (connections, settings) = (Vec::new(), Vec::new());
+        let mut view = Self { evidence, nodes, ports, objects, connections, settings, deviations };
         for piece in &evidence.pieces {
             let place = |line: usize| Place { file: piece.file.clone(), line };
             if let Contents::Connections(entries) = &piece.contents {

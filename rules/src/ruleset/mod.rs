@@ -9,7 +9,7 @@ mod program;
 mod rule;
 
 use crate::cluster::{Cluster, Family, Node, ProxyMode};
-use crate::iptables::{self, Counters, Match, RuleSet};
+use crate::iptables::{self, Chain, Counters, Match, Policy, RuleSet};
 use crate::nftables::{self, Condition, Ruleset, Statement};
 
 pub use crate::nftables::Unsupported;
@@ -156,16 +156,21 @@ impl Rules {
         self.print_sync() + &deleted
     }
 
-    /// Returns whether there is any rule.
-    pub fn has_rules(&self) -> bool {
+    /// Returns whether there is any rule, or a policy other than ACCEPT.
+    pub fn has_effect(&self) -> bool {
         let of_nftables = |parsed: &nftables::Parsed| {
             let tables = &parsed.rules.tables;
-            tables
-                .iter()
-                .any(|table| !table.sets.is_empty() || table.chains.iter().any(|chain| !chain.rules.is_empty()))
+            tables.iter().any(|table| {
+                !table.sets.is_empty()
+                    || table
+                        .chains
+                        .iter()
+                        .any(|chain| !chain.rules.is_empty() || chain.base.is_some_and(|base| base.drops))
+            })
         };
-        let of_iptables =
-            |rules: &RuleSet| rules.tables.iter().flat_map(|table| &table.chains).any(|chain| !chain.rules.is_empty());
+        let acts =
+            |chain: &Chain| !chain.rules.is_empty() || chain.policy.is_some_and(|policy| policy != Policy::Accept);
+        let of_iptables = |rules: &RuleSet| rules.tables.iter().flat_map(|table| &table.chains).any(acts);
         self.iptables().is_some_and(of_iptables) || self.nftables().is_some_and(of_nftables)
     }
 

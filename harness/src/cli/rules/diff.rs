@@ -172,7 +172,7 @@ impl Saved {
         let mut sets = node_rules(&evidence);
         let not_judged = not_judged(&evidence, &sets);
         // An excerpt without a rule contains nothing to compare.
-        sets.retain(|set| !is_part(set) || set.rules.has_rules());
+        sets.retain(|set| !is_part(set) || set.rules.has_effect());
         let first = evidence.pieces.iter().find_map(|piece| Some((mode_of(piece.format)?, piece.first)));
         let not_read = evidence.not_read();
         Ok(Self { file, sets, first, unread: evidence.unread, not_read, not_judged })

@@ -17,7 +17,7 @@ use super::dump::Dump;
 use crate::evidence::{Format, NodeRules};
 use crate::infer::names::as_named;
 use crate::infer::objects::Deviation;
-use crate::scenario::OF_THE_MACHINE;
+use crate::scenario::{Install, OF_THE_MACHINE};
 use crate::text::counted;
 
 /// The rules of a node's dump as they are installed, of each family; what was changed in them, and what differs from what kube-proxy
@@ -39,9 +39,12 @@ pub(super) fn rules(
                 // The lines of rules are known only where none was left out.
                 if changes.len() + left_out.len() > before { parsed.rules.into() } else { Rules::Iptables(parsed) }
             }
-            Rules::Nftables(mut parsed) if part.format == Format::NftJson => {
-                translatable(&mut parsed.rules, &dump.node, left_out);
-                parsed.rules.into()
+            Rules::Nftables(mut parsed) => {
+                leave_out_clients(&mut parsed.rules, &dump.node, changes);
+                if part.format == Format::NftJson {
+                    translatable(&mut parsed.rules, &dump.node, left_out);
+                }
+                Rules::Nftables(parsed)
             }
             other => other,
         };
@@ -51,16 +54,33 @@ pub(super) fn rules(
 }
 
 /// The rules of other programs alongside those of kube-proxy, of each family, as they are installed.
-pub(super) fn others(dump: &Dump, changes: &mut Vec<String>, left_out: &mut Vec<String>) -> Vec<(Family, Rules)> {
-    let mut all: Vec<(Family, Rules)> = Vec::new();
+pub(super) fn others(
+    dump: &Dump,
+    changes: &mut Vec<String>,
+    left_out: &mut Vec<String>,
+) -> Vec<(Family, Rules, Install)> {
+    let mut all = Vec::new();
     for other in &dump.others {
         let Some(own) = other.rules.iptables() else { continue };
         let mut rules = own.clone();
         fit(&mut rules, &dump.node, changes, left_out);
-        changes.push(format!("the rules from {} are installed alongside kube-proxy's", other.place()));
-        all.push((rules.family, rules.into()));
+        let (install, order) = match dump.parts.iter().any(|part| is_listed_after(other, part)) {
+            true => (Install::Before, "before"),
+            false => (Install::After, "after"),
+        };
+        changes.push(format!(
+            "the rules from {} are installed alongside kube-proxy's; at the same priority they are executed {order} them",
+            other.place()
+        ));
+        all.push((rules.family, rules.into(), install));
     }
     all
+}
+
+/// Whether a listing of nft has rules after kube-proxy's: their table is newer, so of chains at the same priority, theirs come first
+/// (`nf_hook_entries_grow` of the kernel).
+fn is_listed_after(other: &NodeRules, part: &NodeRules) -> bool {
+    other.format == Format::IptablesNft && other.file == part.file && other.first > part.first
 }
 
 /// The rules that are shown, with those that kube-proxy writes around them.
@@ -248,6 +268,15 @@ impl Defects {
 
 /// How often rules are compiled again after a change.
 const ROUNDS: usize = 4;
+
+/// Leaves out the clients in sets to which rules add them: connections of a lab come from clients without earlier ones.
+fn leave_out_clients(rules: &mut nftables::Ruleset, node: &str, changes: &mut Vec<String>) {
+    let sets = rules.tables.iter_mut().flat_map(|table| &mut table.sets).filter(|set| set.dynamic.is_some());
+    let clients: usize = sets.map(|set| std::mem::take(&mut set.elements).len()).sum();
+    if clients > 0 {
+        changes.push(format!("{} of node {node} left out: state of earlier connections", counted(clients, "element")));
+    }
+}
 
 /// Leaves out expressions in nft's JSON that have no known text: rules are installed as text.
 fn translatable(rules: &mut nftables::Ruleset, node: &str, left_out: &mut Vec<String>) {

@@ -7,6 +7,7 @@
 //!
 //! The objects are read as those of a file, so that the same checks apply.
 
+mod configuration;
 mod dump;
 mod install;
 mod objects;
@@ -24,6 +25,7 @@ use serde_json::{Value, json};
 use svclab_rules::cluster::ProxyConfig;
 use svclab_rules::infer::Inferred;
 
+pub(super) use self::configuration::configurations;
 pub(super) use self::dump::Dump;
 use self::placement::place;
 pub(super) use self::surroundings::HERE;
@@ -69,7 +71,7 @@ pub(super) fn from_dumps(sides: &[(Vec<Dump>, &Path)], objects: &Objects) -> Res
     let mut scenario = parse_with(&written.to_string(), path, &read, Tests::Optional)?;
     scenario.inputs.remove(&objects_path);
     settle(&mut scenario.cluster, objects);
-    let settings = settings::assume(&inferred, &surroundings, dumps, &objects.releases, &mut scenario.cluster);
+    let settings = settings::assume(&inferred, &surroundings, dumps, objects, &mut scenario.cluster);
     let ports = counted(inferred.ports.len(), "service port");
     let nodes: Vec<String> = dumps.iter().map(|dump| dump.node.clone()).collect();
     let whose = if nodes.len() > 1 { "nodes" } else { "node" };
@@ -127,13 +129,13 @@ fn installed(
                 install: Install::Instead,
             });
         }
-        for (family, rules) in install::others(dump, &mut changes, &mut ignored_rules) {
+        for (family, rules, install) in install::others(dump, &mut changes, &mut ignored_rules) {
             scenario.rules.push(OtherRules {
                 place: Place::Node(dump.node.clone()),
                 family,
                 rules: Arc::new(rules),
                 origin: origin.clone(),
-                install: Install::After,
+                install,
             });
         }
     }

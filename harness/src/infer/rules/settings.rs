@@ -11,10 +11,12 @@ use svclab_rules::infer::{Inferred, InferredProxy};
 use svclab_rules::profile::{Profile, releases};
 use svclab_rules::ruleset::Rules;
 
+use super::configuration::Configuration;
 use super::dump::Dump;
 use super::surroundings::Surroundings;
 use crate::evidence::{NodeRules, Release};
 use crate::infer::CONTRADICTION;
+use crate::infer::merge::Objects;
 use crate::infer::objects::{cluster_cidrs, wide};
 use crate::text::{counted, one_line};
 
@@ -24,14 +26,21 @@ pub(super) fn assume(
     inferred: &Inferred,
     around: &Surroundings,
     dumps: &[Dump],
-    releases: &[Release],
+    objects: &Objects,
     cluster: &mut Cluster,
 ) -> Vec<String> {
     let nodes: Vec<&str> = dumps.iter().map(|dump| dump.node.as_str()).collect();
-    let named = named(releases, &nodes);
+    let named = named(&objects.releases, &nodes);
     // An excerpt says less than whole rules.
     let whole: Vec<&Dump> = dumps.iter().filter(|dump| dump.is_whole()).collect();
-    cluster.proxy = read(&inferred.proxy, around, dumps.first().map(Dump::mode).unwrap_or_default());
+    let mode = dumps.first().map(Dump::mode).unwrap_or_default();
+    let configuration = Configuration::of(&objects.configurations, mode);
+    let configured = |change: &dyn Fn(&mut ProxyConfig), proxy: &mut ProxyConfig| {
+        change(proxy);
+        configuration.iter().for_each(|configuration| configuration.apply(proxy));
+    };
+    cluster.proxy = read(&inferred.proxy, around, mode);
+    configured(&|_| {}, &mut cluster.proxy);
     let is_assumed = lacks_local_sources(&cluster.proxy) && !dumps.iter().any(Dump::shows_local_sources);
     if is_assumed {
         cluster.proxy.cluster_cidrs = pod_ranges(cluster);
@@ -43,10 +52,13 @@ pub(super) fn assume(
     let mut closest = trials.differences(cluster, &cluster.proxy);
     // Of releases that write the same, the newest.
     for version in Profile::kinds().rev() {
-        choose(&mut trials, cluster, &mut closest, &|proxy| proxy.version = version.to_string());
+        let version = |proxy: &mut ProxyConfig| proxy.version = version.to_string();
+        choose(&mut trials, cluster, &mut closest, &|proxy| configured(&version, proxy));
     }
-    choose(&mut trials, cluster, &mut closest, &|proxy| proxy.localhost_node_ports = !proxy.localhost_node_ports);
-    choose(&mut trials, cluster, &mut closest, &|proxy| proxy.tcp_be_liberal = !proxy.tcp_be_liberal);
+    let localhost = |proxy: &mut ProxyConfig| proxy.localhost_node_ports = !proxy.localhost_node_ports;
+    let liberal = |proxy: &mut ProxyConfig| proxy.tcp_be_liberal = !proxy.tcp_be_liberal;
+    choose(&mut trials, cluster, &mut closest, &|proxy| configured(&localhost, proxy));
+    choose(&mut trials, cluster, &mut closest, &|proxy| configured(&liberal, proxy));
     if closest.as_deref().is_some_and(<[Finding]>::is_empty) {
         // Only whether other releases write the same rules matters then.
         trials.most = 1;

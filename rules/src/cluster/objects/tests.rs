@@ -63,11 +63,11 @@ fn service_yaml(name: &str, spec: &str) -> String {
 )]
 #[case::of_all_sources(
     "clusterIP: 255.255.255.255, ports: [{port: 80}]",
-    "spec.clusterIP: `255.255.255.255` is a broadcast address"
+    "spec.clusterIP: `255.255.255.255` is the limited broadcast address"
 )]
 #[case::without_owner(
     "externalIPs: [0.0.0.0], ports: [{port: 80}]",
-    "spec.externalIPs[0]: `0.0.0.0` is an unspecified address"
+    "spec.externalIPs[0]: `0.0.0.0` is the unspecified address"
 )]
 #[case::headless_node_port(
     "type: NodePort, clusterIP: None, ports: [{port: 80}]",

@@ -136,12 +136,12 @@ fn commands_of_restore_are_carried_out() {
 #[case::policy(
     "*filter\n:x DROP [0:0]",
     2,
-    "only built-in chains have a policy: declare it as `:x -`, and end it with a rule `-j DROP`"
+    "`x` is not a built-in chain, so it has no policy: declare it as `:x -` and append a rule `-j DROP`"
 )]
 #[case::policy_as_command(
     "*filter\n-P x DROP",
     6,
-    "only built-in chains have a policy: declare it as `:x -`, and end it with a rule `-j DROP`"
+    "`x` is not a built-in chain, so it has no policy: declare it as `:x -` and append a rule `-j DROP`"
 )]
 #[case::command("*filter\n-D INPUT -j DROP", 1, "unknown command `-D`")]
 #[case::probability(

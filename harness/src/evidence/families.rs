@@ -1,0 +1,63 @@
+//! The address family of rules without addresses, which `iptables-save` and `ip6tables-save` print alike.
+
+use svclab_rules::cluster::Family;
+use svclab_rules::iptables::{self, RuleSet};
+
+use super::model::{Contents, Evidence, Piece};
+
+/// Assigns rules that may be of either family to IPv6 if their command or file says so, or if the text has the IPv4 rules before them.
+/// `name` is that of the only file.
+pub(super) fn assign(evidence: &mut Evidence, name: Option<&str>) {
+    for at in 0..evidence.pieces.len() {
+        let (before, rest) = evidence.pieces.split_at_mut(at);
+        let Some(piece) = rest.first_mut().filter(|piece| may_be_ipv6(piece)) else { continue };
+        let name = piece.file.as_deref().or(name).map_or("", |name| name.rsplit('/').next().unwrap_or(name));
+        let is_ipv6 = match &piece.command {
+            Some(command) => is_of_ipv6(command),
+            None => is_of_ipv6(name) || before.iter().any(|earlier| is_ipv4_of(earlier, piece)),
+        };
+        if let Contents::Iptables { rules, .. } = &mut piece.contents
+            && is_ipv6
+        {
+            rules.rules.family = Family::Ipv6;
+        }
+    }
+}
+
+fn rules_of(piece: &Piece) -> Option<&RuleSet> {
+    match &piece.contents {
+        Contents::Iptables { rules, .. } => Some(&rules.rules),
+        _ => None,
+    }
+}
+
+/// Whether rules were taken for those of IPv4, but might as well be of IPv6.
+fn may_be_ipv6(piece: &Piece) -> bool {
+    rules_of(piece).is_some_and(|rules| {
+        let all = || rules.tables.iter().flat_map(|table| &table.chains).flat_map(|chain| &chain.rules);
+        rules.family == Family::Ipv4
+            && all().all(|rule| rule.source.is_none() && rule.destination.is_none())
+            && iptables::parse(&iptables::print(rules), Family::Ipv6).is_ok()
+    })
+}
+
+/// Whether a command or file name is one of `ip6tables` alone.
+fn is_of_ipv6(name: &str) -> bool {
+    name.contains("ip6tables") && !name.replace("ip6tables", "").contains("iptables")
+}
+
+/// Whether rules are those of IPv4 that the same machine printed in the same way.
+fn is_ipv4_of(earlier: &Piece, piece: &Piece) -> bool {
+    let (Contents::Iptables { rules, coverage, .. }, Contents::Iptables { rules: own, coverage: own_coverage, .. }) =
+        (&earlier.contents, &piece.contents)
+    else {
+        return false;
+    };
+    let is_whole_in_both = |table: &iptables::Table| {
+        let name = table.name.as_str();
+        coverage.has_table(name) && own_coverage.has_table(name)
+    };
+    rules.rules.family == Family::Ipv4
+        && (&earlier.file, &earlier.host, earlier.format) == (&piece.file, &piece.host, piece.format)
+        && own.rules.tables.iter().all(is_whole_in_both)
+}

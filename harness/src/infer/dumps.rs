@@ -1,13 +1,16 @@
 //! Pieces with rules → dumps of nodes: which piece is whose.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::str::FromStr;
 
 use ipnet::IpNet;
 use serde_json::Value;
 use svclab_rules::cluster::ProxyMode;
+use svclab_rules::compare::compare_own;
 use svclab_rules::infer::{Infer, Inferred};
+use svclab_rules::iptables;
+use svclab_rules::ruleset::Rules;
 
 use super::CONTRADICTION;
 use super::accessors::{ips, is_control_plane, node_ips};
@@ -85,9 +88,17 @@ pub(super) fn dumps(
     notes.extend(unshown::words(&unshown));
     let all = sets.clone();
     for group in groups(sets, given) {
-        if let Some(dump) = Dump::of(group.node.clone().unwrap_or_default(), group.sets, counts_empty) {
-            dumps.push(dump);
-            places.push(group.place);
+        let Some(dump) = Dump::of(group.node.clone().unwrap_or_default(), group.sets, counts_empty) else { continue };
+        match dumps.iter().find_map(|known| Some((known, shared_address(known, &dump)?))) {
+            Some((known, address)) => left_out.push(format!(
+                "the rules from {} are of the node {address}, as those from {} are: of another time, or of another node with a wrong address",
+                dump.parts[0].place(),
+                known.parts[0].place()
+            )),
+            None => {
+                dumps.push(dump);
+                places.push(group.place);
+            }
         }
     }
     let is_used = |set: &NodeRules| dumps.iter().flat_map(|dump| &dump.parts).any(|part| is_same(part, set));
@@ -133,6 +144,12 @@ pub(super) fn dumps(
     notes.extend(renamed);
     notes.extend(name_nodes(&mut dumps, &places, evidence, objects));
     dumps
+}
+
+/// An address that two dumps serve node ports on, so that they are of one node.
+fn shared_address(one: &Dump, other: &Dump) -> Option<IpAddr> {
+    let own = |dump: &Dump| dump.inferred.proxy.node_port_addresses.clone();
+    own(one).into_iter().filter(|ip| !ip.is_loopback()).find(|ip| own(other).contains(ip))
 }
 
 /// Adds other programs' rules of iptables to the dump of the same machine whose kube-proxy writes nftables.
@@ -308,19 +325,41 @@ fn without_parts(sets: Vec<NodeRules>) -> Vec<NodeRules> {
     sets.into_iter().filter(|set| set.has_translations() || !whole.iter().any(|other| set.is_of_kind(other))).collect()
 }
 
-/// The sets without those that another file of the same machine shows as well, for example as JSON.
+/// The sets without those that the text shows again for the same machine: as JSON, or one table once more.
 fn without_repeats(sets: Vec<NodeRules>) -> Vec<NodeRules> {
     let mut kept: Vec<NodeRules> = Vec::new();
     for set in sets {
-        let tables = set.rules.nftables().map(|parsed| &parsed.rules);
-        let is_shown = |known: &NodeRules| {
-            known.file != set.file && tables.is_some() && known.rules.nftables().map(|parsed| &parsed.rules) == tables
-        };
-        if !kept.iter().any(is_shown) {
+        if !kept.iter().any(|known| is_repeated(known, &set)) {
             kept.push(set);
         }
     }
     kept
+}
+
+/// Whether a set has only rules that another one of the same machine has, too.
+fn is_repeated(known: &NodeRules, set: &NodeRules) -> bool {
+    let is_of_host = known.file == set.file && known.host.is_some() && known.host == set.host;
+    match (&known.rules, &set.rules) {
+        (Rules::Iptables(known), Rules::Iptables(own)) => {
+            let is_known = |table: &iptables::Table| {
+                known.rules.table(table.name).is_some_and(|known| has_same_rules(known, table))
+            };
+            is_of_host && known.rules.family == own.rules.family && own.rules.tables.iter().all(is_known)
+        }
+        (Rules::Nftables(_), Rules::Nftables(_)) => {
+            (is_of_host || known.format != set.format) && compare_own(&known.rules, &set.rules, 1).is_empty()
+        }
+        _ => false,
+    }
+}
+
+/// Whether tables differ at most in counters.
+fn has_same_rules(one: &iptables::Table, other: &iptables::Table) -> bool {
+    let rules = |table: &iptables::Table| -> BTreeMap<String, Vec<iptables::Rule>> {
+        let bare = |rule: &iptables::Rule| iptables::Rule { counters: None, ..rule.clone() };
+        table.chains.iter().map(|chain| (chain.name.to_string(), chain.rules.iter().map(bare).collect())).collect()
+    };
+    rules(one) == rules(other)
 }
 
 /// The name of a dump's node, and whether it is sure.

@@ -52,6 +52,7 @@ mod saved_rules;
 mod scenarios;
 mod schema;
 mod set_apart;
+mod several_listings;
 mod shell;
 mod starting;
 mod verify;

@@ -1,0 +1,135 @@
+//! Dumps of one node in several listings: which of them are whose, and in which order they act.
+
+use std::path::Path;
+use std::process::Command;
+
+use rstest::rstest;
+
+const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../rules/tests/golden");
+
+/// The output of `verify --no-lab -v` for files, and its exit code.
+fn verified(files: &[(&str, &str)]) -> (String, Option<i32>) {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    let path = if let [(name, _)] = files { folder.path().join(name) } else { folder.path().to_owned() };
+    let arguments = ["verify", "--no-lab", "-v"];
+    let output = Command::new(env!("CARGO_BIN_EXE_svclab")).args(arguments).arg(path).output().unwrap();
+    let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap()).concat();
+    // Long lines are wrapped.
+    (text.split_whitespace().collect::<Vec<_>>().join(" "), output.status.code())
+}
+
+fn golden(path: &str) -> String {
+    std::fs::read_to_string(Path::new(GOLDEN).join(path)).unwrap()
+}
+
+fn saved() -> String {
+    golden("nodeport-cluster/v1.32-iptables/iptables-save.txt")
+}
+
+fn nft() -> String {
+    golden("nodeport-cluster/v1.36-nftables/nft-ruleset.txt")
+}
+
+/// kube-proxy leaves rules behind when its mode changes; both sets are in the kernel then.
+#[rstest]
+#[case::other_mode("nft.txt", nft(), "kube-proxy's other mode")]
+#[case::legacy_policy("iptables-legacy-save.txt", "*filter\n:FORWARD DROP [0:0]\nCOMMIT\n".to_owned(), "both backends")]
+fn rules_in_the_same_kernel_are_named(#[case] file: &str, #[case] text: String, #[case] named: &str) {
+    let (said, code) = verified(&[("iptables-nft-save.txt", &saved()), (file, &text)]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("not verified: ") && said.contains(named), "{said}");
+}
+
+/// Of chains at the same priority, the kernel executes those first that were added last; nft lists tables in the order in which they were
+/// added.
+#[rstest]
+#[case::newer(false, Some(1))]
+#[case::older(true, Some(0))]
+fn tables_act_in_the_order_in_which_they_were_added(#[case] is_older: bool, #[case] expected: Option<i32>) {
+    let other = "table ip nat {\n\tchain PREROUTING {\n\t\ttype nat hook prerouting priority dstnat; policy accept;\n\
+                 \t\tip daddr 10.96.0.10 tcp dport 80 counter packets 0 bytes 0 dnat to 10.244.7.7:80\n\t}\n}\n";
+    let text = if is_older { format!("{other}{}", nft()) } else { format!("{}{other}", nft()) };
+    let (said, code) = verified(&[("nft.txt", &text)]);
+    assert_eq!(code, expected, "{said}");
+    let order = if is_older { "executed after them" } else { "executed before them" };
+    assert!(said.contains(order), "{said}");
+}
+
+#[test]
+fn clients_in_affinity_sets_are_earlier_ones() {
+    let text = golden("affinity-clientip/v1.36-nftables/nft-ruleset.txt");
+    let timeout = "timeout 3h\n";
+    let with_client =
+        format!("{timeout}\t\telements = {{ 10.244.1.2 expires 2h59m53s, 10.244.1.11 expires 1h2m3s4ms }}\n");
+    assert!(text.contains(timeout));
+    let (said, code) = verified(&[("nft.txt", &text.replacen(timeout, &with_client, 1))]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("2 elements of node node-1 left out: state of earlier connections"), "{said}");
+}
+
+/// `ip6tables-save` of older releases prints rules without an address.
+#[rstest]
+#[case::by_file(&["iptables-save.txt", "ip6tables-save.txt"], "")]
+#[case::by_command(&["node.txt"], "root@node-1:~# ")]
+#[case::by_order(&["node.txt"], "")]
+fn rules_without_addresses_are_of_the_family_of_their_program(#[case] names: &[&str], #[case] prompt: &str) {
+    let recording = "affinity-clientip/v1.21-iptables";
+    let texts = ["iptables-save", "ip6tables-save"].map(|program| {
+        let command = if prompt.is_empty() { String::new() } else { format!("{prompt}{program}\n") };
+        command + &golden(&format!("{recording}/{program}.txt"))
+    });
+    let objects = golden("affinity-clientip/cluster.yaml");
+    let together = texts.concat();
+    let mut files: Vec<(&str, &str)> = match names {
+        [name] => vec![(name, &together)],
+        _ => names.iter().copied().zip(texts.iter().map(String::as_str)).collect(),
+    };
+    files.push(("cluster.yaml", &objects));
+    let (said, code) = verified(&files);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("those of node node-1"), "{said}");
+}
+
+#[test]
+fn text_and_json_of_one_ruleset_are_of_one_node() {
+    let recording = "config-nodeport-addresses-loopback/v1.30-nftables";
+    let texts = ["nft-ruleset.txt", "nft-ruleset.json"].map(|name| (name, golden(&format!("{recording}/{name}"))));
+    let (said, code) = verified(&texts.each_ref().map(|(name, text)| (*name, text.as_str())));
+    assert_eq!(code, Some(0), "{said}");
+}
+
+/// Two listings with one node's address are of two times.
+#[test]
+fn a_second_dump_of_a_node_is_left_out() {
+    let before = golden("nodeport-cluster/v1.36-nftables/nft-ruleset.txt");
+    let after = before.replace("10.244.1.10", "10.244.1.99");
+    let (said, code) = verified(&[("after.txt", &after), ("before.txt", &before)]);
+    assert_eq!(code, Some(1), "{said}");
+    let named =
+        "the rules from before.txt line 1, nft list ruleset are of the node 192.168.10.11, as those from after.txt";
+    assert!(said.contains(named), "{said}");
+}
+
+/// What a configuration says counts, alone or in the ConfigMap of kubeadm.
+#[rstest]
+#[case::alone(false)]
+#[case::in_a_config_map(true)]
+fn a_configuration_beside_rules_is_used(#[case] in_config_map: bool) {
+    let [rules, objects, configuration] = ["v1.36-nftables/nft-ruleset.txt", "cluster.yaml", "proxy-config.yaml"]
+        .map(|name| golden(&format!("external-ips-off/{name}")));
+    let indented: String = configuration.lines().map(|line| format!("    {line}\n")).collect();
+    let configuration = match in_config_map {
+        true => format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: kube-proxy, namespace: kube-system}}\ndata:\n  config.conf: |-\n{indented}"
+        ),
+        false => configuration,
+    };
+    let files = [("nft.txt", rules.as_str()), ("cluster.yaml", &objects), ("proxy-config.yaml", &configuration)];
+    let (said, code) = verified(&files);
+    assert_eq!(code, Some(0), "{said}");
+    let (said, code) = verified(&files[..2]);
+    assert_eq!(code, Some(1), "external IPs are promised without the configuration: {said}");
+}

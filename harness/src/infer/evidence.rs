@@ -296,15 +296,19 @@ fn import_bridge_call(name: &str, value: &str, cni: &mut CniKind) -> bool {
 const WITH_EFFECT: [&str; 7] =
     ["rp_filter", "forwarding", "route_localnet", "accept_local", "arp_ignore", "ip_nonlocal_bind", "src_valid_mark"];
 
+/// Last parts of names of settings that do so with another value than this one.
+const UNUSUAL: [(&str, &str); 3] = [("disable_ipv6", "0"), ("ip_default_ttl", "64"), ("hop_limit", "64")];
+
 /// The most settings that are listed.
 const SHOWN: usize = 5;
 
 /// Describes the settings that were not imported; names those that may affect packets.
 fn words_of_settings(left_out: &[String]) -> Option<String> {
     let matters = |setting: &&String| {
-        let name = setting.split(" = ").next().unwrap_or_default();
+        let (name, value) = setting.split_once(" = ").unwrap_or((setting, ""));
         let last = name.rsplit(['.', '/']).next().unwrap_or_default();
-        WITH_EFFECT.contains(&last) || last.starts_with("bridge-nf-call-")
+        let is_unusual = UNUSUAL.iter().any(|(unusual, usual)| *unusual == last && *usual != value);
+        is_unusual || WITH_EFFECT.contains(&last) || last.starts_with("bridge-nf-call-")
     };
     let listed: Vec<&str> = left_out.iter().filter(matters).map(String::as_str).collect();
     let named = (!listed.is_empty())

@@ -15,11 +15,12 @@ pub(super) const MAX_RESENDS: usize = 500;
 /// The maximum number of settings in a note.
 const MAX_LISTED: usize = 5;
 
-/// The notes on findings. `not_resent` is the number of contradicted flows that were not sent again alone.
+/// The notes on findings, and on what no finding can show without a lab. `not_resent` is the number of contradicted flows that were not sent again alone.
 pub(super) fn notes(scenario: &Scenario, findings: &[Finding], not_resent: usize, options: &Options) -> Vec<String> {
     let fails = |finding: &Finding| finding.disagreement.fails(options.allow_unknown);
     let mut contradictions = findings.iter().filter(|finding| finding.disagreement.contradicts_prediction());
-    if !contradictions.any(fails) {
+    let is_contradicted = contradictions.any(fails);
+    if !is_contradicted && !options.no_lab {
         return Vec::new();
     }
     let resent = (not_resent > 0).then(|| {
@@ -28,7 +29,12 @@ pub(super) fn notes(scenario: &Scenario, findings: &[Finding], not_resent: usize
     });
     let settings = settings(scenario);
     let settings = (!settings.is_empty()).then(|| {
-        format!("predictions ignore {}, which may be why the kernel contradicts them", list(&settings, MAX_LISTED))
+        let why = if options.no_lab {
+            ": only a lab shows the effect"
+        } else {
+            ", which may be why the kernel contradicts them"
+        };
+        format!("predictions ignore {}{why}", list(&settings, MAX_LISTED))
     });
     resent.into_iter().chain(settings).collect()
 }

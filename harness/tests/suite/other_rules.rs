@@ -209,6 +209,9 @@ fn in_a_lab(text: &str, check: impl FnOnce(&[Disagreement], &str)) {
 fn settings_that_are_not_predicted_are_named() {
     let sysctls = ", sysctls: {net.ipv4.ip_default_ttl: 1, net.ipv4.conf.all.rp_filter: 0}";
     let scenario = cluster(sysctls, "        *filter\n        COMMIT\n");
+    let verified = verify(std::slice::from_ref(&scenario), &no_lab(), &|_| {}).remove(0);
+    let notes = verified.result.map(|verification| verification.notes).unwrap_or_default();
+    assert_eq!(notes, ["predictions ignore net.ipv4.ip_default_ttl=1 on node worker: only a lab shows the effect"]);
     testing::privileged(|| {
         let options = Options::default();
         let verified = verify(std::slice::from_ref(&scenario), &options, &|_| {}).remove(0);

@@ -101,6 +101,17 @@ fn text_and_json_of_one_ruleset_are_of_one_node() {
     assert_eq!(code, Some(0), "{said}");
 }
 
+/// A cluster IP that lacks its element in a set is one all the same: connections from outside are not masqueraded.
+#[test]
+fn an_address_without_its_element_is_a_cluster_ip() {
+    let text = golden("clusterip-three-endpoints/v1.36-nftables/nft-ruleset.txt");
+    let element = "\t\telements = { 10.96.0.10 }\n";
+    assert!(text.contains(element));
+    let (said, code) = verified(&[("nft.txt", &text.replacen(element, "", 1))]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("the cluster IP 10.96.0.10 is missing"), "{said}");
+}
+
 /// Two listings with one node's address are of two times.
 #[test]
 fn a_second_dump_of_a_node_is_left_out() {

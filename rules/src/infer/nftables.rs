@@ -111,10 +111,11 @@ impl<'a> Reader<'a> {
             Some(Verdict::Goto(chain) | Verdict::Jump(chain)) => kind_of(chain).map(|(kind, _)| kind),
             _ => None,
         };
-        let is_cluster_ip = frontend.address.is_some_and(|ip| match &self.cluster_ips {
-            Some(all) => all.contains([Key::Address(ip)].as_slice()),
-            // Only external addresses lead to such a chain.
-            None => !matches!(kind, Some(Kind::External | Kind::Firewall)),
+        let is_cluster_ip = frontend.address.is_some_and(|ip| match (&kind, &self.cluster_ips) {
+            // External addresses lead to chains of their own.
+            (Some(Kind::Group(_)), _) => true,
+            (_, Some(all)) => all.contains([Key::Address(ip)].as_slice()),
+            (kind, None) => !matches!(kind, Some(Kind::External | Kind::Firewall)),
         });
         let is_checked = self.checked.contains(&element.key);
         let is_dropped = element.verdict == Some(Verdict::Drop);

@@ -43,6 +43,18 @@ impl ConnectionState {
         }
     }
 
+    /// Whether a word is its keyword, or its bit as `nft -n` prints it (`NF_CT_STATE_BIT`).
+    fn is_written(self, word: &str) -> bool {
+        let bit = match self {
+            Self::Invalid => "0x1",
+            Self::Established => "0x2",
+            Self::Related => "0x4",
+            Self::New => "0x8",
+            Self::Untracked => "0x40",
+        };
+        word == self.as_str() || word == bit
+    }
+
     /// Returns the state that `nft_ct` sees for a packet.
     fn of(tracking: &Tracking) -> Self {
         match tracking {
@@ -62,12 +74,15 @@ pub(super) fn parse(line: &mut Line<'_, '_>) -> Option<Condition> {
             let negated = line.negation();
             let is_set = line.peek() == "{";
             let states =
-                line.several(|word| ConnectionState::ALL.into_iter().find(|state| word.text == state.as_str()))?;
+                line.several(|word| ConnectionState::ALL.into_iter().find(|state| state.is_written(word.text)))?;
             // `!= new,established` compares all bits at once, and a packet has only one of them.
             let is_plain = !negated || is_set || states.len() == 1;
             is_plain.then_some(Condition::State(States { negated, states }))
         }
-        "status" => (line.next() == "dnat" && line.peek() != ",").then_some(Condition::Translated),
+        "status" => {
+            let is_dnat = matches!(line.next(), "dnat" | "0x20");
+            (is_dnat && line.peek() != ",").then_some(Condition::Translated)
+        }
         _ => None,
     }
 }

@@ -8,7 +8,8 @@ use crate::walk::Edges;
 /// Parses what follows `fib`.
 pub(super) fn parse(line: &mut Line<'_, '_>) -> Option<Condition> {
     let side = Side::parse(line.next())?;
-    (line.next() == "type" && line.next() == "local").then_some(Condition::Local(side))
+    // `nft -n` prints the number of `RTN_LOCAL`.
+    (line.next() == "type" && matches!(line.next(), "local" | "2")).then_some(Condition::Local(side))
 }
 
 pub(super) fn print(side: Side, out: &mut String) {

@@ -30,6 +30,9 @@ fn first_error(text: &str) -> String {
     "mark & 16384 != 0 meta mark set mark xor 0x4000",
     "meta mark & 0x00004000 != 0x00000000 meta mark set meta mark ^ 0x00004000"
 )]
+#[case::states_by_number("ct state 0x2,0x4 accept", "ct state established,related accept")]
+#[case::status_by_number("ct status 0x20 masquerade", "ct status dnat masquerade")]
+#[case::type_by_number("fib saddr type 2 drop", "fib saddr type local drop")]
 #[case::protocol_by_number("meta l4proto 6 dnat to 10.0.0.1:80", "meta l4proto tcp dnat to 10.0.0.1:80")]
 #[case::reject("ip daddr @x reject with icmp port-unreachable", "ip daddr @x reject")]
 #[case::meta_name("meta iifname != \"cali*\" return", "iifname != \"cali*\" return")]

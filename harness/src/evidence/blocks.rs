@@ -1,5 +1,7 @@
 //! Which tables, chains, sets and maps of nft's text are closed, and so shown whole.
 
+use std::collections::HashSet;
+
 use svclab_rules::cluster::Family;
 use svclab_rules::coverage::{Coverage, nft_table};
 
@@ -22,6 +24,7 @@ enum What {
 /// What lines show whole: what is closed, and has no line that could not be read or that stands for others. `is_headless` says that the lines are
 /// in the table without showing its heading.
 pub(super) fn coverage(lines: &[Line<'_>], is_headless: bool, unread: &[usize]) -> Coverage {
+    let unread: HashSet<usize> = unread.iter().copied().collect();
     let mut coverage = Coverage::default();
     let mut open: Vec<Open> = Vec::new();
     if is_headless {
@@ -29,7 +32,8 @@ pub(super) fn coverage(lines: &[Line<'_>], is_headless: bool, unread: &[usize]) 
     }
     for (at, line) in lines.iter().enumerate() {
         if line.is_ellipsis() || unread.contains(&at) {
-            open.iter_mut().for_each(|block| block.is_broken = true);
+            // Blocks around a broken one are broken already.
+            open.iter_mut().rev().take_while(|block| !block.is_broken).for_each(|block| block.is_broken = true);
         }
         let mut start = 0;
         for (position, letter) in punctuation(&line.text) {

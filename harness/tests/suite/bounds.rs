@@ -208,6 +208,7 @@ fn random_marks_take_no_more_than_their_time(
 #[case::comments_on_a_line("", "KUBE-MARK-MASQ all -- 100.96.0.2 anywhere /* recent: SET ", 40_000)]
 #[case::noise_in_a_listing("", "ACCEPT all -- 10.0.0.1 anywhere\nnoise\n", 40_000)]
 #[case::closing_braces("", "}\n", 40_000)]
+#[case::nested_chains(&format!("table ip kube-proxy {{\n{}", "chain a {\n".repeat(40_000)), "}\n", 40_001)]
 #[case::starts_of_json("", "{\"a\":1,\nfoo\n", 40_000)]
 #[case::nested_json("", "{\"a\":\n", 40_000)]
 fn parts_of_text_take_no_more_than_their_time(#[case] start: &str, #[case] part: &str, #[case] times: usize) {

@@ -101,7 +101,7 @@ fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let written = Place::of(path).and_then(Destination::open).and_then(|to| to.write(bytes));
     written.map_err(|error| {
         let message = format!("cannot write {}: {}", printable(path), reason(&error));
-        Failure::unwritten(message, "Name a file in a folder that exists and that you may write to.")
+        Failure::unwritten(message, &error, "Name a file in a folder that exists and that you may write to.")
     })
 }
 

@@ -1,5 +1,7 @@
 //! Failures of commands.
 
+use std::io::{self, ErrorKind};
+
 use super::console::Console;
 use super::{Exit, diagnostics};
 use svclab::input::Diagnostics;
@@ -21,8 +23,14 @@ impl Failure {
         Self::ending_with(Exit::Input, message, help)
     }
 
-    /// Returns a failure to write output.
-    pub(super) fn unwritten(message: impl Into<String>, help: impl Into<String>) -> Self {
+    /// Returns a failure to write output. `help` is for errors other than a lack of space.
+    pub(super) fn unwritten(message: impl Into<String>, error: &io::Error, help: &str) -> Self {
+        let help = match error.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+                "Free space there, or name a place on another file system."
+            }
+            _ => help,
+        };
         Self::ending_with(Exit::Environment, message, help)
     }
 

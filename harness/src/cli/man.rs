@@ -38,7 +38,7 @@ fn page(console: &Console) -> Result<(), Failure> {
 fn write(folder: &PathBuf, console: &Console) -> Result<(), Failure> {
     let failed = |error: std::io::Error| {
         let message = format!("{}: the pages cannot be written: {}", printable(folder), reason(&error));
-        Failure::unwritten(message, "Name a folder that can be written to.")
+        Failure::unwritten(message, &error, "Name a folder that can be written to.")
     };
     fs::create_dir_all(folder).map_err(failed)?;
     clap_mangen::generate_to(Cli::command(), folder).map_err(failed)?;

@@ -58,7 +58,7 @@ fn write(file: &Path, text: &str) -> Result<(), Failure> {
         }
         _ => {
             let message = format!("{}: the scenario cannot be written: {}", printable(file), reason(&error));
-            Failure::unwritten(message, "Name a file in a folder that can be written to.")
+            Failure::unwritten(message, &error, "Name a file in a folder that can be written to.")
         }
     })
 }

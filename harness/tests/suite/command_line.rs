@@ -150,6 +150,16 @@ fn a_report_that_cannot_be_written_fails_a_run_that_held() {
     assert_eq!((code, stderr.as_str()), (Some(3), "the report /dev/full cannot be written: no space left on device\n"));
 }
 
+#[test]
+fn a_full_disk_is_named_with_its_fix() {
+    let rules = "../rules/tests/golden/nodeport-local/v1.30-iptables/iptables-save.txt";
+    let arguments = ["dump", "anonymize", rules, "-o", "/dev/full"];
+    let (code, _, stderr) = ended(&svclab(&arguments).output().expect("svclab starts"));
+    let expected = "cannot write /dev/full: no space left on device\nhelp: Free space there, or name a place on another file system.";
+    assert_eq!(code, Some(3), "{stderr}");
+    assert!(stderr.contains(expected), "{stderr}");
+}
+
 #[rstest]
 #[case::value("net.ipv4.ip_default_ttl", "maybe", "invalid argument")]
 #[case::interface("net.ipv4.conf.missing.rp_filter", "1", "no such file or directory")]

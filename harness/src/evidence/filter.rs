@@ -126,7 +126,7 @@ impl Filter {
     ) {
         match self {
             Self::None | Self::End => {}
-            Self::Lines(patterns) if !is_broken => coverage.pick(table, patterns.clone()),
+            Self::Lines(patterns) if !is_broken => coverage.add_filter(table, patterns.clone()),
             Self::Lines(_) | Self::Unknown(_) => {
                 coverage.clear();
                 chains.for_each(|(table, chain)| coverage.add_truncated(table, chain));

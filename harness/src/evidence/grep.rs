@@ -24,6 +24,8 @@ struct Pattern {
     is_inverted: bool,
     /// Whether a pattern looks at the end of the line.
     asks_for_end: bool,
+    /// Texts of which each line that it shows has at least one, where the patterns are no more than these.
+    texts: Option<Vec<String>>,
 }
 
 /// How a pattern is written.
@@ -253,13 +255,14 @@ impl Pattern {
             return Err(Unknown::TooLarge);
         }
         let asks_for_end = options.is_line || syntax != Syntax::Fixed && patterns.iter().any(|one| one.contains('$'));
-        let regex = |pattern: &String| {
-            let text = match syntax {
-                Syntax::Fixed => regex::escape(pattern),
-                Syntax::Extended => word_ends(pattern),
-                Syntax::Basic => word_ends(&extended(pattern)),
-            };
-            let text = if options.is_word { format!(r"(?:^|\W)(?:{text})(?:\W|$)") } else { text };
+        let extended = |pattern: &String| match syntax {
+            Syntax::Fixed => regex::escape(pattern),
+            Syntax::Extended => word_ends(pattern),
+            Syntax::Basic => word_ends(&extended(pattern)),
+        };
+        let all: Vec<String> = patterns.iter().map(extended).collect();
+        let regex = |text: &String| {
+            let text = if options.is_word { format!(r"(?:^|\W)(?:{text})(?:\W|$)") } else { text.clone() };
             let text = if options.is_line { format!("^(?:{text})$") } else { text };
             // In the text, so that patterns that differ in it are not equal.
             let text = if options.ignores_case { format!("(?i){text}") } else { text };
@@ -269,8 +272,13 @@ impl Pattern {
                 _ => Unknown::Invalid,
             })
         };
-        let any = patterns.iter().map(regex).collect::<Result<Vec<_>, _>>()?;
-        Ok(Self { any, is_inverted: options.is_inverted, asks_for_end })
+        let any = all.iter().map(regex).collect::<Result<Vec<_>, _>>()?;
+        let texts = if options.ignores_case || options.is_inverted {
+            None
+        } else {
+            all.iter().map(|text| plain_texts(text)).collect::<Option<Vec<_>>>().map(|texts| texts.concat())
+        };
+        Ok(Self { any, is_inverted: options.is_inverted, asks_for_end, texts })
     }
 
     fn shows(&self, line: &str) -> bool {
@@ -287,9 +295,32 @@ impl Lines for Patterns {
         self.0.iter().all(|pattern| !pattern.is_inverted && !pattern.asks_for_end && pattern.shows(start))
     }
 
+    fn texts(&self) -> Option<&[String]> {
+        self.0.iter().find_map(|pattern| pattern.texts.as_deref())
+    }
+
     fn equals(&self, other: &dyn Lines) -> bool {
         (other as &dyn Any).downcast_ref::<Self>() == Some(self)
     }
+}
+
+/// The alternatives of an extended regular expression, if nothing else is special in it.
+fn plain_texts(pattern: &str) -> Option<Vec<String>> {
+    let mut texts = vec![String::new()];
+    let mut letters = pattern.chars();
+    while let Some(letter) = letters.next() {
+        let plain = match letter {
+            '|' => {
+                texts.push(String::new());
+                continue;
+            }
+            '\\' => letters.next().filter(char::is_ascii_punctuation)?,
+            '.' | '*' | '+' | '?' | '(' | ')' | '[' | ']' | '{' | '}' | '^' | '$' => return None,
+            letter => letter,
+        };
+        texts.last_mut()?.push(plain);
+    }
+    Some(texts)
 }
 
 /// A basic regular expression as an extended one: there `\|`, `\(` and so on are special, and `|`, `(` are letters.
@@ -364,6 +395,24 @@ mod tests {
     fn what_does_not_depend_on_the_line_alone_is_unknown(#[case] arguments: &[&str], #[case] why: Unknown) {
         let arguments: Vec<String> = arguments.iter().map(|word| (*word).to_owned()).collect();
         assert_eq!(Patterns::from_grep("grep", &arguments), Err(why));
+    }
+
+    #[rstest]
+    #[case::word(&["KUBE-SVC-X"], Some(vec!["KUBE-SVC-X"]))]
+    #[case::alternatives(&["-e", r"web\|SEP", "-ex"], Some(vec!["web", "SEP", "x"]))]
+    #[case::alternatives_of_extended(&["-wE", "web|10\\.0"], Some(vec!["web", "10.0"]))]
+    #[case::fixed(&["-F", "10.0|x"], Some(vec!["10.0|x"]))]
+    #[case::any_letter(&["10.0"], None)]
+    #[case::one_is_not_plain(&["-e", "web", "-e", "^x"], None)]
+    #[case::boundary(&[r"\<web"], None)]
+    #[case::class(&[r"\w"], None)]
+    #[case::case(&["-i", "web"], None)]
+    #[case::inverted(&["-v", "web"], None)]
+    fn texts_are_known_where_patterns_are_plain(#[case] arguments: &[&str], #[case] expected: Option<Vec<&str>>) {
+        let arguments: Vec<String> = arguments.iter().map(|word| (*word).to_owned()).collect();
+        let patterns = Patterns::from_grep("grep", &arguments).expect("patterns");
+        let texts = patterns.texts().map(|texts| texts.iter().map(String::as_str).collect::<Vec<_>>());
+        assert_eq!(texts, expected);
     }
 
     #[test]

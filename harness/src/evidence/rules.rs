@@ -1,9 +1,10 @@
 //! Pieces with rules → the rules of a node.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use svclab_rules::cluster::Family;
-use svclab_rules::coverage::{Coverage, Lines, nft_table};
+use svclab_rules::coverage::{Coverage, nft_table};
 use svclab_rules::infer::Infer;
 use svclab_rules::iptables::{self, ExcerptMerger, Rule, RuleSet, TableName, print_rule};
 use svclab_rules::nftables;
@@ -22,15 +23,15 @@ pub struct NodeRules {
     /// The format of the first piece.
     pub format: Format,
     /// The file among several.
-    pub(crate) file: Option<std::sync::Arc<str>>,
+    pub(crate) file: Option<Arc<str>>,
     /// The first line.
     pub(crate) first: usize,
     /// The fewest digits of a probability whose threshold does not follow from them.
     pub(crate) rounded_digits: Option<usize>,
     /// The first line that is cut off.
     pub(crate) cut: Option<usize>,
-    /// The lines at which the outputs of the known filters start.
-    filtered: Vec<usize>,
+    /// The lines at which the outputs start that are saved rules.
+    saved: Vec<usize>,
     /// The lines at which outputs of filters start that lack lines which other pieces show: someone shortened them.
     pub(crate) shortened: Vec<usize>,
     /// The machine that the prompt before the command names.
@@ -135,21 +136,39 @@ fn folder(piece: &Piece) -> Option<&str> {
 /// The rules that evidence has. Whole dumps stand for themselves, each of another node or time; excerpts of a file are parts of one rule
 /// set.
 pub fn node_rules(evidence: &Evidence) -> Vec<NodeRules> {
+    let all = joined(evidence, &BTreeSet::new());
+    let shortened = shortened(evidence, &all);
+    // Chains were taken for whole by what these filters select.
+    if shortened.is_empty() { all } else { joined(evidence, &shortened) }
+}
+
+/// An output, by its file among several and its first line.
+type Output = (Option<Arc<str>>, usize);
+
+/// The rules that evidence has, if some outputs of filters are shortened.
+fn joined(evidence: &Evidence, shortened: &BTreeSet<Output>) -> Vec<NodeRules> {
     let mut all: Vec<NodeRules> = Vec::new();
     let mut joiners: Vec<ExcerptMerger> = Vec::new();
     for piece in evidence.pieces.iter().filter(|piece| evidence.original(piece).is_none()) {
         match &piece.contents {
             Contents::Iptables { rules, coverage, rounded_digits, cut, .. } if !rules.rules.tables.is_empty() => {
+                let mut coverage = coverage.clone();
+                coverage.set_origin(piece.first);
+                let is_shortened = shortened.contains(&(piece.file.clone(), piece.first));
+                if is_shortened {
+                    coverage.remove_filters();
+                }
+                let is_saved = matches!(piece.format, Format::IptablesSave | Format::IptablesRules);
                 let new = NodeRules {
                     rules: Rules::Iptables(rules.clone()),
-                    coverage: coverage.clone(),
+                    coverage,
                     format: piece.format,
                     file: piece.file.clone(),
                     first: piece.first,
                     rounded_digits: *rounded_digits,
                     cut: *cut,
-                    filtered: vec![piece.first; coverage.filters()],
-                    shortened: Vec::new(),
+                    saved: Vec::from_iter(is_saved.then_some(piece.first)),
+                    shortened: Vec::from_iter(is_shortened.then_some(piece.first)),
                     host: piece.host.clone(),
                     backend: backend(piece),
                 };
@@ -206,7 +225,6 @@ fn add(all: &mut Vec<NodeRules>, joiners: &mut [ExcerptMerger], mut new: NodeRul
         return;
     };
     let known = &mut all[place];
-    distrust_shortened(known, &mut new);
     let (Rules::Iptables(own), Rules::Iptables(parsed)) = (&mut known.rules, &new.rules) else { return };
     let mixes = known.format != new.format;
     let replaces = mixes || new.format == Format::IptablesList;
@@ -214,36 +232,37 @@ fn add(all: &mut Vec<NodeRules>, joiners: &mut [ExcerptMerger], mut new: NodeRul
     known.coverage.join(new.coverage);
     known.rounded_digits = known.rounded_digits.into_iter().chain(new.rounded_digits).min();
     known.cut = known.cut.or(new.cut);
-    known.filtered.append(&mut new.filtered);
+    known.saved.append(&mut new.saved);
     known.shortened.append(&mut new.shortened);
     known.host = known.host.take().or(new.host);
 }
 
-/// Marks the output of a filter as shortened if it lacks a line that the filter passes and that another piece shows. Its other missing
+/// The outputs of filters that someone shortened: they lack a line that the filter passes and that another output shows. Their other missing
 /// lines are then not taken for missing on the node.
-fn distrust_shortened(known: &mut NodeRules, new: &mut NodeRules) {
-    let is_saved = |set: &NodeRules| matches!(set.format, Format::IptablesSave | Format::IptablesRules);
-    if known.filtered.is_empty() && new.filtered.is_empty() || !is_saved(known) || !is_saved(new) {
-        return;
-    }
-    let (of_known, of_new) = (printed(&known.rules), printed(&new.rules));
-    for (set, own, other) in [(known, &of_known, &of_new), (new, &of_new, &of_known)] {
-        let lacking: Vec<&(TableName, String)> = other.difference(own).collect();
-        let lacks = |table: Option<&str>, lines: &dyn Lines| {
-            let is_of = |own: TableName| table.is_none_or(|table| table == own.as_str());
-            lacking.iter().any(|(table, line)| is_of(*table) && lines.shows(line))
-        };
-        let are_wrong = set.coverage.distrust(lacks);
-        let (wrong, right): (Vec<_>, Vec<_>) =
-            set.filtered.drain(..).zip(are_wrong).partition(|(_, is_wrong)| *is_wrong);
-        set.filtered.extend(right.into_iter().map(|(line, _)| line));
-        set.shortened.extend(wrong.into_iter().map(|(line, _)| line));
-    }
+fn shortened(evidence: &Evidence, sets: &[NodeRules]) -> BTreeSet<Output> {
+    let pieces: BTreeMap<Output, &RuleSet> =
+        evidence.pieces.iter().filter_map(|piece| Some(((piece.file.clone(), piece.first), tables(piece)?))).collect();
+    let of_set = |set: &NodeRules| {
+        let mut outputs_by_line: BTreeMap<(TableName, String), BTreeSet<usize>> = BTreeMap::new();
+        let has_filters = set.saved.len() > 1 && set.coverage.has_filters();
+        for first in set.saved.iter().filter(|_| has_filters) {
+            let own = pieces.get(&(set.file.clone(), *first)).map(|rules| printed(rules)).unwrap_or_default();
+            own.into_iter().for_each(|line| {
+                outputs_by_line.entry(line).or_default().insert(*first);
+            });
+        }
+        let saved: BTreeSet<usize> = set.saved.iter().copied().collect();
+        let lacking = outputs_by_line.iter().flat_map(|((table, line), outputs)| {
+            let passing = set.coverage.origins(table.as_str(), line);
+            passing.into_iter().filter(|first| saved.contains(first) && !outputs.contains(first))
+        });
+        lacking.map(|first| (set.file.clone(), first)).collect::<Vec<_>>()
+    };
+    sets.iter().flat_map(of_set).collect()
 }
 
 /// The lines of rules as iptables-save prints them.
-fn printed(rules: &Rules) -> BTreeSet<(TableName, String)> {
-    let Some(rules) = rules.iptables() else { return BTreeSet::new() };
+fn printed(rules: &RuleSet) -> Vec<(TableName, String)> {
     let chains = rules.tables.iter().flat_map(|table| table.chains.iter().map(move |chain| (table.name, chain)));
     let lines = chains.flat_map(|(table, chain)| {
         let line = |rule: &Rule| print_rule(rules.family, &chain.name, &Rule { counters: None, ..rule.clone() });
@@ -289,7 +308,7 @@ fn add_tables(all: &mut Vec<NodeRules>, rules: &nftables::Parsed, coverage: &Cov
         first: piece.first,
         rounded_digits: None,
         cut: None,
-        filtered: Vec::new(),
+        saved: Vec::new(),
         shortened: Vec::new(),
         host: piece.host.clone(),
         backend: None,

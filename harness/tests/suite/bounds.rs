@@ -236,6 +236,27 @@ fn probabilities_near_zero_take_no_time(
     assert!(said.contains("1 rule: "), "{said}");
 }
 
+/// Each output may lack what another one shows.
+#[test]
+fn a_thousand_outputs_of_filters_are_judged_in_time() {
+    let output = |index: usize| {
+        let [high, low] = [index / 200, index % 200 + 2];
+        let hash = format!("{index:016b}").replace('0', "A").replace('1', "B");
+        let [chain, endpoint] = ["SVC", "SEP"].map(|kind| format!("KUBE-{kind}-{hash}"));
+        format!(
+            "$ iptables-save | grep {chain}\n-A KUBE-SERVICES -d 10.96.{high}.{low}/32 -p tcp -m comment --comment \"shop/s{index}:http cluster IP\" \
+             -m tcp --dport 80 -j {chain}\n-A {chain} -m comment --comment \"shop/s{index}:http -> 10.244.{high}.{low}:8080\" -j {endpoint}\n\n"
+        )
+    };
+    let file = folder("filters").join("input.txt");
+    fs::write(&file, (0..1_000).map(output).collect::<String>()).expect("a file");
+    let mut command = Command::new("prlimit");
+    command.args(["--cpu=15", env!("CARGO_BIN_EXE_svclab"), "dump", "lint"]);
+    let (code, said) = ended(command.arg(&file));
+    assert_eq!(code, Some(1), "{}", &said[..said.len().min(1_000)]);
+    assert!(said.contains("2,000 rules: "), "{said}");
+}
+
 /// A Service with every port.
 fn many_ports() -> String {
     let ports = |with: &dyn Fn(u16) -> String| (1..=u16::MAX).map(with).collect::<String>();

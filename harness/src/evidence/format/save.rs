@@ -104,7 +104,7 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
     let chains = tables.flat_map(|table| table.chains.iter().map(|chain| (table.name.as_str(), &*chain.name)));
     let is_broken = !block_unread.is_empty() || logical.iter().any(|(_, text)| text == ELLIPSIS);
     if let Some(patterns) = common(&logical).filter(|_| filter == Filter::None && !is_broken) {
-        coverage.guess(patterns);
+        coverage.add_possible_filter(patterns);
     }
     filter.apply(chains, table.map(TableName::as_str), is_broken, &mut coverage);
     let format = if is_listed && !has_table { Format::IptablesRules } else { Format::IptablesSave };

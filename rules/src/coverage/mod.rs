@@ -1,10 +1,11 @@
 //! Coverage: which of a node's rules a text contains, chain by chain.
 
-use std::any::Any;
-use std::collections::BTreeSet;
-use std::fmt;
-use std::sync::Arc;
+mod filters;
 
+use std::collections::BTreeSet;
+
+pub use self::filters::Lines;
+use self::filters::{Filter, Filters};
 use crate::cluster::Family;
 
 /// The tables and chains that a text contains with all their rules.
@@ -19,43 +20,10 @@ pub struct Coverage {
     /// The truncated chains: some of their rules are not in the text.
     cut: BTreeSet<(String, String)>,
     /// The known filters of the lines: a line that one of them selects and that is not in the text is missing on the node.
-    picked: Vec<Picked>,
+    known_filters: Filters,
     /// Possible filters, guessed from what the lines have in common.
-    guessed: Vec<Picked>,
+    possible_filters: Vec<Filter>,
 }
-
-/// A filter of lines of saved rules, such as `grep`.
-pub trait Lines: Any + fmt::Debug + Send + Sync {
-    /// Returns whether the filter selects a line.
-    fn shows(&self, line: &str) -> bool;
-
-    /// Returns whether the filter selects all lines with this prefix.
-    fn shows_all(&self, start: &str) -> bool;
-
-    /// Returns whether another filter is equal.
-    fn equals(&self, other: &dyn Lines) -> bool;
-}
-
-/// A filter and the table it applies to; all tables if none is named.
-#[derive(Debug, Clone)]
-struct Picked {
-    table: Option<String>,
-    lines: Arc<dyn Lines>,
-}
-
-impl Picked {
-    fn is_of(&self, table: &str) -> bool {
-        self.table.as_ref().is_none_or(|own| own == table)
-    }
-}
-
-impl PartialEq for Picked {
-    fn eq(&self, other: &Self) -> bool {
-        self.table == other.table && self.lines.equals(&*other.lines)
-    }
-}
-
-impl Eq for Picked {}
 
 /// Returns the name of kube-proxy's nftables table of a family.
 pub fn nft_table(family: Family) -> &'static str {
@@ -103,53 +71,60 @@ impl Coverage {
         let names = || (table.to_owned(), chain.to_owned());
         let is_filtered = || {
             let start = format!("-A {chain} ");
-            self.picked.iter().any(|one| one.is_of(table) && one.lines.shows_all(&start))
+            self.known_filters.candidates(table, &start).any(|one| one.lines.shows_all(&start))
         };
         self.has_table(table) || self.chains.contains(&names()) || is_filtered() && !self.cut.contains(&names())
     }
 
     /// Removes tables and chains from the complete ones, of one table or of all: the text contains only the lines that a filter selected.
-    pub fn pick(&mut self, table: Option<&str>, lines: impl Lines + 'static) {
+    pub fn add_filter(&mut self, table: Option<&str>, lines: impl Lines + 'static) {
         self.tables.clear();
         self.chains.clear();
-        self.picked.push(Picked { table: table.map(str::to_owned), lines: Arc::new(lines) });
+        self.known_filters.push(Filter::new(table, lines));
     }
 
-    /// Removes the known filters for which `is_wrong` returns true, given the table to which they apply. Returns for each filter, in the
-    /// order in which they were added, whether it was removed.
-    pub fn distrust(&mut self, is_wrong: impl Fn(Option<&str>, &dyn Lines) -> bool) -> Vec<bool> {
-        let are_wrong: Vec<bool> = self.picked.iter().map(|one| is_wrong(one.table.as_deref(), &*one.lines)).collect();
-        let mut wrong = are_wrong.iter();
-        self.picked.retain(|_| wrong.next() != Some(&true));
-        are_wrong
+    /// Sets the output that the known filters made, by its first line.
+    pub fn set_origin(&mut self, origin: usize) {
+        self.known_filters.iter_mut().for_each(|filter| filter.origin = origin);
     }
 
-    /// Returns the number of known filters.
-    pub fn filters(&self) -> usize {
-        self.picked.len()
+    /// Removes the known filters.
+    pub fn remove_filters(&mut self) {
+        self.known_filters = Filters::default();
+    }
+
+    /// Returns whether there are known filters.
+    pub fn has_filters(&self) -> bool {
+        !self.known_filters.is_empty()
+    }
+
+    /// Returns the outputs whose known filters select a line of saved rules.
+    pub fn origins(&self, table: &str, line: &str) -> BTreeSet<usize> {
+        let selecting = self.known_filters.candidates(table, line).filter(|one| one.lines.shows(line));
+        selecting.map(|one| one.origin).collect()
     }
 
     /// Adds a possible filter.
-    pub fn guess(&mut self, lines: impl Lines + 'static) {
-        self.guessed.push(Picked { table: None, lines: Arc::new(lines) });
+    pub fn add_possible_filter(&mut self, lines: impl Lines + 'static) {
+        self.possible_filters.push(Filter::new(None, lines));
     }
 
     /// Returns whether the lines of a table were selected by a known filter.
     pub fn is_filtered(&self, table: &str) -> bool {
-        self.picked.iter().any(|one| one.is_of(table))
+        self.known_filters.iter().any(|one| one.is_of(table))
     }
 
     /// Returns whether a known filter selects a line of saved rules.
     pub fn shows(&self, table: &str, line: &str) -> bool {
-        self.picked.iter().any(|one| one.is_of(table) && one.lines.shows(line))
+        self.known_filters.candidates(table, line).any(|one| one.lines.shows(line))
     }
 
     /// Returns whether a known filter selects all lines of saved rules with this prefix.
     pub fn shows_all(&self, table: &str, start: &str) -> bool {
         if self.is_filtered(table) {
-            return self.picked.iter().any(|one| one.is_of(table) && one.lines.shows_all(start));
+            return self.known_filters.candidates(table, start).any(|one| one.lines.shows_all(start));
         }
-        !self.guessed.is_empty() && self.guessed.iter().all(|one| one.lines.shows_all(start))
+        !self.possible_filters.is_empty() && self.possible_filters.iter().all(|one| one.lines.shows_all(start))
     }
 
     /// Returns whether a chain is known to be truncated.
@@ -161,13 +136,13 @@ impl Coverage {
     pub fn clear(&mut self) {
         self.tables.clear();
         self.chains.clear();
-        self.picked.clear();
-        self.guessed.clear();
+        self.remove_filters();
+        self.possible_filters.clear();
     }
 
     /// Returns whether all possible filters select a line of saved rules.
     pub fn may_show(&self, line: &str) -> bool {
-        self.guessed.iter().all(|one| one.lines.shows(line))
+        self.possible_filters.iter().all(|one| one.lines.shows(line))
     }
 
     /// Adds the coverage of another text from the same node.
@@ -176,7 +151,7 @@ impl Coverage {
         self.tables.extend(other.tables);
         self.chains.extend(other.chains);
         self.cut.extend(other.cut);
-        self.picked.extend(other.picked);
-        self.guessed.extend(other.guessed);
+        self.known_filters.extend(other.known_filters);
+        self.possible_filters.extend(other.possible_filters);
     }
 }

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use svclab_rules::cluster::Family;
-use svclab_rules::cluster::objects::special;
+use svclab_rules::cluster::objects::Special;
 
 /// The addresses that are already taken.
 #[derive(Debug, Clone, Default)]
@@ -95,7 +95,7 @@ pub(crate) fn overlap(one: IpNet, other: IpNet) -> bool {
 /// Describes an address that no machine in a lab can have: `a multicast address`.
 pub(crate) fn unusable(ip: IpAddr) -> Option<String> {
     let mapped = matches!(ip, IpAddr::V6(ip) if ip.to_ipv4_mapped().is_some());
-    let special = special(ip).map(str::to_owned);
+    let special = Special::of(ip).map(|what| what.to_string());
     special.or_else(|| mapped.then(|| "an IPv4-mapped IPv6 address".to_owned()))
 }
 

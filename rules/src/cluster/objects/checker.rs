@@ -1,6 +1,6 @@
 //! A collector of the errors of one object.
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::RangeInclusive;
 
@@ -87,7 +87,7 @@ impl Checker {
     pub(super) fn reachable_address(&mut self, path: impl Into<String>, text: &str) -> Option<IpAddr> {
         let path = path.into();
         let address = self.address(path.as_str(), text)?;
-        if let Some(what) = special(address) {
+        if let Some(what) = Special::of(address) {
             let help = "Use an address that a packet can be sent to from other nodes.";
             self.reject(path, format!("`{address}` is {what}"), help);
         }
@@ -98,8 +98,7 @@ impl Checker {
     pub(super) fn unicast_address(&mut self, path: impl Into<String>, text: &str) -> Option<IpAddr> {
         let path = path.into();
         let address = self.address(path.as_str(), text)?;
-        let is_unicast = |what: &&str| [LOOPBACK, LINK_LOCAL].contains(what);
-        if let Some(what) = special(address).filter(|what| !is_unicast(what)) {
+        if let Some(what) = Special::of(address).filter(|what| !what.is_unicast()) {
             self.reject(path, format!("`{address}` is {what}"), "Use an address that one machine can have.");
         }
         Some(address)
@@ -196,27 +195,53 @@ pub(super) fn pod_of(target: Option<&ObjectReference>) -> Option<ObjectName> {
     Some(ObjectName::new(namespace, target.name.as_deref()?))
 }
 
-const LOOPBACK: &str = "a loopback address";
-const LINK_LOCAL: &str = "a link-local address";
+/// What is special about an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Special {
+    /// `0.0.0.0` or `::`.
+    Unspecified,
+    /// An address of the machine itself.
+    Loopback,
+    /// An address that is valid on one link.
+    LinkLocal,
+    /// An address of a group.
+    Multicast,
+    /// `255.255.255.255`.
+    LimitedBroadcast,
+}
 
-/// Returns what is special about an address that other machines cannot send to (`ValidateNonSpecialIP` of the API server, which misses
-/// 255.255.255.255).
-pub fn special(ip: IpAddr) -> Option<&'static str> {
-    let link_local = match ip {
-        IpAddr::V4(ip) => ip.is_link_local(),
-        IpAddr::V6(ip) => ip.is_unicast_link_local(),
-    };
-    if ip.is_unspecified() {
-        Some("the unspecified address")
-    } else if ip.is_loopback() {
-        Some(LOOPBACK)
-    } else if link_local {
-        Some(LINK_LOCAL)
-    } else if ip.is_multicast() {
-        Some("a multicast address")
-    } else if ip == IpAddr::V4(Ipv4Addr::BROADCAST) {
-        Some("the limited broadcast address")
-    } else {
-        None
+impl Special {
+    /// Returns what is special about an address that other machines cannot send to (`ValidateNonSpecialIP` of the API server, which misses
+    /// 255.255.255.255).
+    pub fn of(ip: IpAddr) -> Option<Self> {
+        let is_link_local = match ip {
+            IpAddr::V4(ip) => ip.is_link_local(),
+            IpAddr::V6(ip) => ip.is_unicast_link_local(),
+        };
+        match () {
+            () if ip.is_unspecified() => Some(Self::Unspecified),
+            () if ip.is_loopback() => Some(Self::Loopback),
+            () if is_link_local => Some(Self::LinkLocal),
+            () if ip.is_multicast() => Some(Self::Multicast),
+            () if ip == IpAddr::V4(Ipv4Addr::BROADCAST) => Some(Self::LimitedBroadcast),
+            () => None,
+        }
+    }
+
+    /// Returns whether one machine can have such an address.
+    pub fn is_unicast(self) -> bool {
+        matches!(self, Self::Loopback | Self::LinkLocal)
+    }
+}
+
+impl Display for Special {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unspecified => "the unspecified address",
+            Self::Loopback => "a loopback address",
+            Self::LinkLocal => "a link-local address",
+            Self::Multicast => "a multicast address",
+            Self::LimitedBroadcast => "the limited broadcast address",
+        })
     }
 }

@@ -32,7 +32,7 @@ pub use proxy_config::{
 #[doc(hidden)]
 pub use assembly::check;
 #[doc(hidden)]
-pub use checker::special;
+pub use checker::Special;
 #[doc(hidden)]
 pub use endpoint_slice::endpoint_slice;
 #[doc(hidden)]

@@ -37,7 +37,7 @@ const DISPENSABLE: [usize; 2] = [3, 7];
 pub fn render(report: &Report, settings: Settings) -> String {
     let mut page = Page::new(settings);
     let quiet = settings.is_quiet();
-    for defect in &report.frame_defects {
+    for defect in &report.structure_defects {
         let label = page.paint(BAD, "DEFECT");
         page.labelled(0, format!("{label}  "), defect);
     }

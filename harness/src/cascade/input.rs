@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use svclab_rules::cascade::{FrameDefect, Shares, shares};
+use svclab_rules::cascade::{Shares, StructureDefect, shares};
 use svclab_rules::cluster::{Cluster, Node};
 use svclab_rules::coverage::Coverage;
 use svclab_rules::ruleset::Unsupported;
@@ -22,7 +22,7 @@ use crate::text::printable;
 pub fn read(evidence: &Evidence, file: &Path) -> Result<Report, Diagnostics> {
     let report = evidence_report(evidence, file);
     // For rules that the kernel rejects, only the cause is reported.
-    let is_rejected = report.frame_defects.iter().any(|defect| matches!(defect, FrameDefect::Rejected { .. }));
+    let is_rejected = report.structure_defects.iter().any(|defect| matches!(defect, StructureDefect::Rejected { .. }));
     if is_rejected || !report.cascades.is_empty() {
         return Ok(report);
     }
@@ -62,18 +62,18 @@ fn evidence_report(evidence: &Evidence, file: &Path) -> Report {
         is_part: false,
         notes: Vec::new(),
         rules_not_read: not_judged(evidence, &nodes),
-        frame_defects: Vec::new(),
+        structure_defects: Vec::new(),
         cascades: Vec::new(),
         samples: Vec::new(),
     };
     for node in &nodes {
-        let Shares { cascades, frame_defects } = shares(&node.rules, &node.coverage);
+        let Shares { cascades, structure_defects } = shares(&node.rules, &node.coverage);
         if report.cascades.is_empty() {
             report.form = form_of(node.format);
         }
         report.is_part |= !node.is_whole() && !cascades.is_empty();
         report.cascades.extend(cascades);
-        report.frame_defects.extend(frame_defects);
+        report.structure_defects.extend(structure_defects);
         report.notes.extend(notes(node));
     }
     if report.is_part && report.form != Form::Listed {
@@ -126,19 +126,19 @@ pub fn scenario_report(scenario: &Scenario, state: &Cluster, node: &Node) -> Res
     let netns = format!("node/{}", node.name);
     let mut all = Shares::default();
     for document in documents::generate(scenario, state)?.into_iter().filter(|document| document.netns == netns) {
-        let Shares { cascades, frame_defects } = shares(&document.rules, &Coverage::all());
+        let Shares { cascades, structure_defects } = shares(&document.rules, &Coverage::all());
         all.cascades.extend(cascades);
-        all.frame_defects.extend(frame_defects);
+        all.structure_defects.extend(structure_defects);
     }
-    let Shares { cascades, frame_defects } = all;
-    let source = format!("node {} of {}, {}", node.name, printable(&scenario.file), Form::Scenario.words());
+    let Shares { cascades, structure_defects } = all;
+    let source = format!("node {} of {}, {}", node.name, printable(&scenario.file), InputKind::Scenario.words());
     Ok(Report {
         source,
         form: Form::Scenario,
         is_part: false,
         notes: Vec::new(),
         rules_not_read: None,
-        frame_defects,
+        structure_defects,
         cascades,
         samples: Vec::new(),
     })

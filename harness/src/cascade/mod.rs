@@ -15,7 +15,7 @@ pub mod svg;
 #[cfg(test)]
 mod tests;
 
-use svclab_rules::cascade::{Assessment, Cascade, FrameDefect};
+use svclab_rules::cascade::{Assessment, Cascade, StructureDefect};
 
 use crate::input::Form;
 use crate::input::did_you_mean;
@@ -35,7 +35,7 @@ pub struct Report {
     /// A description of lines of rules that could not be read: each may change every share.
     pub(crate) rules_not_read: Option<String>,
     /// Defects of the rules as a whole: missing jumps to kube-proxy's chains, duplicate rules.
-    pub frame_defects: Vec<FrameDefect>,
+    pub structure_defects: Vec<StructureDefect>,
     /// The cascades, in the order of the rules.
     pub cascades: Vec<Cascade>,
     /// The results of real packets, for each cascade; empty if none were sent.
@@ -55,7 +55,7 @@ pub struct UnknownService {
 impl Report {
     /// Returns the number of defects, of the rules as a whole and in all cascades.
     pub fn defects(&self) -> usize {
-        self.frame_defects.len() + self.cascades.iter().map(|cascade| cascade.defects.len()).sum::<usize>()
+        self.structure_defects.len() + self.cascades.iter().map(|cascade| cascade.defects.len()).sum::<usize>()
     }
 
     /// Returns the number of unknown parts in all cascades.
@@ -67,7 +67,7 @@ impl Report {
     /// Returns whether every share is known and even, and connections reach the cascades.
     pub fn is_even(&self) -> bool {
         self.rules_not_read.is_none()
-            && self.frame_defects.is_empty()
+            && self.structure_defects.is_empty()
             && self.cascades.iter().all(|cascade| cascade.assessment() == Assessment::Even)
     }
 

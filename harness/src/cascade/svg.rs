@@ -22,7 +22,7 @@ const NAME: usize = 28;
 /// Renders the whole report as an SVG document.
 pub fn render(report: &Report) -> String {
     let mut picture = Picture { canvas: Canvas::default(), y: MARGIN };
-    for defect in &report.frame_defects {
+    for defect in &report.structure_defects {
         picture.prose(&format!("Defect: {defect}"), "bad");
     }
     for (index, cascade) in report.cascades.iter().enumerate() {

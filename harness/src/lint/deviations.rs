@@ -15,7 +15,7 @@ const MAX: usize = 50;
 pub(super) const MAX_RULES: usize = 20_000;
 
 /// The deviations in rules of no Service from which on rules are taken as shortened by hand, or as those of a program that is not modelled.
-const MAX_OF_FRAME: usize = 8;
+const MAX_OF_STRUCTURE: usize = 8;
 
 /// The finding that there are too many rules to compare.
 pub(super) fn not_compared(view: &View<'_>) -> Option<Finding> {
@@ -30,7 +30,7 @@ pub(super) fn not_compared(view: &View<'_>) -> Option<Finding> {
 pub(super) fn find(deviations: &[Deviation], found: &[Finding]) -> Vec<Finding> {
     let whole = || deviations.iter().filter(|deviation| deviation.is_whole);
     let of_no_service = whole().filter(|deviation| !matches!(deviation.finding.subject, Subject::Service(_)));
-    if of_no_service.count() > MAX_OF_FRAME {
+    if of_no_service.count() > MAX_OF_STRUCTURE {
         return Vec::new();
     }
     let uncertain: Vec<&str> = whole().filter(|deviation| is_of_settings(deviation)).map(subject).collect();

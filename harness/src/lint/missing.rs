@@ -20,12 +20,12 @@ pub(super) fn find(view: &View<'_>, deviations: &[Deviation], found: &[Finding])
     let of_excerpts = || deviations.iter().filter(|deviation| !deviation.is_whole);
     // Other settings or another release write another rule there.
     let varied: HashSet<&Subject> =
-        of_excerpts().filter(|one| is_of_frame(one) && !is_missing(one)).map(subject).collect();
+        of_excerpts().filter(|one| is_structure(one) && !is_missing(one)).map(subject).collect();
     // Nor does a release mark connections to cluster IPs whose kube-proxy has no range of pods, which is a finding of its own.
     let marks_nothing = found.iter().any(|finding| finding.id == "no-masquerade");
     let is_setting = |one: &Deviation| match &one.finding.difference {
         Difference::Missing(Fact::Masquerade(Some(_))) => marks_nothing,
-        _ => is_of_settings(one) || is_of_frame(one) && varied.contains(subject(one)),
+        _ => is_of_settings(one) || is_structure(one) && varied.contains(subject(one)),
     };
     let is_certain = |one: &&Deviation| !is_setting(one);
     let findings = of_excerpts().filter(is_certain).filter_map(|deviation| finding(view, deviation));
@@ -48,7 +48,7 @@ fn subject(deviation: &Deviation) -> &Subject {
 }
 
 /// Whether it is about rules of no Service.
-fn is_of_frame(deviation: &Deviation) -> bool {
+fn is_structure(deviation: &Deviation) -> bool {
     !matches!(deviation.finding.subject, Subject::Service(_))
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use svclab_rules::cascade::{Cascade, FrameDefect, Kind, shares};
+use svclab_rules::cascade::{Cascade, Kind, StructureDefect, shares};
 use svclab_rules::cluster::ProxyMode;
 use svclab_rules::iptables::{Match, Rule, TableName, Target, UNREAD};
 use svclab_rules::ruleset::Rules;
@@ -55,27 +55,28 @@ fn find_on_node(node: &NodeRules) -> Vec<Finding> {
         }
     }
     all.extend(explained(&found.cascades, mode, |chain| place(TableName::Nat, chain, 1)));
-    all.extend(found.frame_defects.iter().filter_map(|defect| of_frame(defect, node, &place)));
+    all.extend(found.structure_defects.iter().filter_map(|defect| structure_finding(defect, node, &place)));
     all.into_iter().map(|finding| finding.with_mode(mode)).collect()
 }
 
 /// The finding of a defect in chains of no Service. `place` is that of a chain's rule.
-fn of_frame(
-    defect: &FrameDefect,
+fn structure_finding(
+    defect: &StructureDefect,
     node: &NodeRules,
     place: &dyn Fn(TableName, &str, usize) -> Place,
 ) -> Option<Finding> {
     Some(match defect {
-        FrameDefect::MissingJump { table, chain, effect, .. } => {
+        StructureDefect::MissingJump { table, chain, effect, .. } => {
+            let subject = Subject::Chain { table, name: chain.clone() };
             Finding::new("missing-jump", place(table_named(table), chain, 1), defect.to_string(), *effect)
         }
-        FrameDefect::Repeated { table, chain, first, times, .. } => {
+        StructureDefect::Repeated { table, chain, first, times, .. } => {
             let effect = format!(
                 "every packet that comes to {chain} is compared {times} times; thousands of copies slow the node down"
             );
             Finding::new("duplicate-rules", place(table_named(table), chain, *first), defect.to_string(), effect)
         }
-        FrameDefect::Rejected { table, chain, rule, is_loop, why } => {
+        StructureDefect::Rejected { table, chain, rule, is_loop, why } => {
             let at = chain.as_ref().map(|chain| place(table_named(table), chain, rule.unwrap_or(1)));
             let at = at.unwrap_or(Place { file: node.file.clone(), line: node.first });
             let id = if *is_loop { "chain-loop" } else { "rejected-rule" };

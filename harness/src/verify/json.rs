@@ -112,7 +112,7 @@ impl<'a> Found<'a> {
             unexamined_classes: verification.left_out,
             not_promised: verification.not_promised,
             coverage: verification.coverage.iter().map(Row::of).collect(),
-            structure_defects: &verification.frame_defects,
+            structure_defects: &verification.structure_defects,
             differences: &verification.differences,
             notes: &verification.notes,
             findings: verification.findings.iter().map(|finding| FindingRow::of(finding, options)).collect(),

@@ -37,7 +37,7 @@ pub fn page(verified: &Verified, options: &Options, settings: Settings) -> Strin
     match &verified.result {
         Ok(verification) => {
             table(&mut page, verification);
-            for defect in &verification.frame_defects {
+            for defect in &verification.structure_defects {
                 page.gap();
                 let mark = page.paint(BAD, "DEFECT");
                 page.labelled(2, format!("{mark}  "), defect);

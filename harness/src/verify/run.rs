@@ -89,18 +89,18 @@ fn verified(
     let (nodes, services) = (prepared.cluster.nodes.len(), prepared.cluster.services.len());
     let verification = tally.into_verification(nodes, services, findings.finish());
     let has_failed = verification.failures(options).next().is_some();
-    let frame_defects = if has_failed { frame_defects(&prepared.documents) } else { Vec::new() };
+    let structure_defects = if has_failed { structure_defects(&prepared.documents) } else { Vec::new() };
     let failing: BTreeSet<String> =
         verification.failures(options).filter_map(|finding| finding.example.service.clone()).collect();
     let differences = if failing.is_empty() { Vec::new() } else { prepared.differences(&failing) };
     let notes = notes(scenario, &verification.findings, not_resent, options);
-    Ok(Verification { frame_defects, differences, notes, ..verification })
+    Ok(Verification { structure_defects, differences, notes, ..verification })
 }
 
 /// Defects in the structure of rules: `node/worker: ...`.
-fn frame_defects(documents: &[Document]) -> Vec<String> {
+fn structure_defects(documents: &[Document]) -> Vec<String> {
     let of = |document: &Document| {
-        let defects = cascade::frame_defects(&document.rules, &Coverage::all()).into_iter();
+        let defects = cascade::structure_defects(&document.rules, &Coverage::all()).into_iter();
         defects.map(|defect| format!("{}, {}: {defect}", document.netns, document.family)).collect::<Vec<_>>()
     };
     documents.iter().flat_map(of).collect()

@@ -26,7 +26,7 @@ pub struct Verification {
     pub not_promised: usize,
     /// Defects in the structure of nodes' rules, if sources disagree: missing jumps from base chains, and duplicated rules. They are
     /// usually the cause of all findings.
-    pub frame_defects: Vec<String>,
+    pub structure_defects: Vec<String>,
     /// Missing and additional rules of services whose connections fail, compared with the rules of the kube-proxy release.
     pub differences: Vec<String>,
     /// Possible causes of contradictions between prediction and kernel other than the rules, as sentences.

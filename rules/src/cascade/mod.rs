@@ -28,11 +28,11 @@ mod tests;
 pub use affinity_defect::AffinityDefect;
 pub use defect::{Defect, Kind};
 pub use outcome::{Assessment, Case, ConnectionOutcome, Fallen, Unknown};
-pub use read::{Shares, cascades, cascades_with_coverage, frame_defects, numgens, shares};
+pub use read::{Shares, cascades, cascades_with_coverage, numgens, shares, structure_defects};
 
 use std::collections::HashMap;
 
-pub use crate::chains::{Chance, FrameDefect, Frontend};
+pub use crate::chains::{Chance, Frontend, StructureDefect};
 use crate::cluster::Protocol;
 use crate::walk::Share;
 

@@ -11,7 +11,7 @@ use super::group::Walk;
 use super::group_walk::walk;
 use super::outcome::Unknown;
 use crate::chains::iptables::{MASQUERADE, NAMING, destination, service_in};
-use crate::chains::{Endpoint, FrameDefect, Group, Kind as Role, Lead, Policy, Reading};
+use crate::chains::{Endpoint, Group, Kind as Role, Lead, Policy, Reading, StructureDefect};
 use crate::cluster::Protocol;
 use crate::coverage::{Coverage, nft_table};
 use crate::iptables::{Chain, Rule, RuleSet, Table, TableName};
@@ -45,7 +45,7 @@ pub struct Shares {
     /// The chains that balance connections among endpoints, in the order of the rules.
     pub cascades: Vec<Cascade>,
     /// Missing jumps from base chains, and duplicate rules.
-    pub frame_defects: Vec<FrameDefect>,
+    pub structure_defects: Vec<StructureDefect>,
 }
 
 /// Computes the shares of iptables or nftables rules. Of nftables, only kube-proxy's tables are read. If the kernel rejects the rules, the
@@ -53,33 +53,33 @@ pub struct Shares {
 pub fn shares(rules: &Rules, coverage: &Coverage) -> Shares {
     let rejected = rejections(rules);
     if !rejected.is_empty() {
-        return Shares { cascades: Vec::new(), frame_defects: rejected };
+        return Shares { cascades: Vec::new(), structure_defects: rejected };
     }
     let cascades = match rules {
         Rules::Iptables(parsed) => cascades_with_coverage(&parsed.rules, coverage),
         Rules::Nftables(parsed) => parsed.rules.tables.iter().flat_map(|table| numgens_of(table, coverage)).collect(),
         Rules::OtherTables(_) => Vec::new(),
     };
-    Shares { cascades, frame_defects: frame_defects(rules, coverage) }
+    Shares { cascades, structure_defects: structure_defects(rules, coverage) }
 }
 
 /// Returns the defects of rules as a whole, if the kernel accepts them: missing jumps from base chains, and duplicate rules.
-pub fn frame_defects(rules: &Rules, coverage: &Coverage) -> Vec<FrameDefect> {
+pub fn structure_defects(rules: &Rules, coverage: &Coverage) -> Vec<StructureDefect> {
     match rules {
-        Rules::Iptables(parsed) => chains::iptables::frame_defects(&parsed.rules, coverage),
+        Rules::Iptables(parsed) => chains::iptables::structure_defects(&parsed.rules, coverage),
         Rules::Nftables(parsed) => {
-            parsed.rules.tables.iter().flat_map(|table| chains::nftables::frame_defects(table, coverage)).collect()
+            parsed.rules.tables.iter().flat_map(|table| chains::nftables::structure_defects(table, coverage)).collect()
         }
         Rules::OtherTables(_) => Vec::new(),
     }
 }
 
 /// Returns why the kernel rejects rules, also for an excerpt.
-fn rejections(rules: &Rules) -> Vec<FrameDefect> {
+fn rejections(rules: &Rules) -> Vec<StructureDefect> {
     match rules {
         Rules::Iptables(parsed) => iptables::evaluate::rejections(&parsed.rules)
             .into_iter()
-            .map(|error| FrameDefect::Rejected {
+            .map(|error| StructureDefect::Rejected {
                 table: error.table.as_str(),
                 chain: error.chain.as_ref().map(ToString::to_string),
                 rule: error.rule,
@@ -94,14 +94,14 @@ fn rejections(rules: &Rules) -> Vec<FrameDefect> {
     }
 }
 
-fn rejected_by_nft(error: nftables::evaluate::CompileError) -> FrameDefect {
+fn rejected_by_nft(error: nftables::evaluate::CompileError) -> StructureDefect {
     use nftables::evaluate::{CompileErrorKind, Part};
     let (chain, rule) = match &error.part {
         Part::Chain(chain) => (Some(chain), None),
         Part::Rule(chain, rule) => (Some(chain), Some(*rule)),
         Part::Table | Part::Set(_) => (None, None),
     };
-    FrameDefect::Rejected {
+    StructureDefect::Rejected {
         table: nft_table(error.family),
         chain: chain.map(ToString::to_string),
         rule,

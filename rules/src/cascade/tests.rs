@@ -365,9 +365,9 @@ fn shares_after_an_unknown_match_are_unknown() {
 
 /// Returns the frame defects of rules that the kernel rejects. There are no shares then.
 fn rejected(rules: &Rules) -> Vec<String> {
-    let Shares { cascades, frame_defects } = shares(rules, &Coverage::all());
+    let Shares { cascades, structure_defects } = shares(rules, &Coverage::all());
     assert_eq!(cascades, []);
-    frame_defects.iter().map(|defect| defect.to_string()).collect()
+    structure_defects.iter().map(|defect| defect.to_string()).collect()
 }
 
 #[test]

@@ -121,7 +121,7 @@ fn rules_that_only_count_mean_nothing(#[case] counted: &str, #[case] reported: &
     "-A KUBE-SVL",
     "service default/web:http: endpoint 10.244.1.11:8080 for policy Local is missing"
 )]
-#[case::frame(
+#[case::structure(
     "INVALID",
     "chain KUBE-FORWARD of filter: rule `-A KUBE-FORWARD -m conntrack --ctstate INVALID -j DROP` is missing"
 )]

@@ -56,7 +56,7 @@ fn every_cascade_of_a_real_kube_proxy_is_even() {
 }
 
 #[test]
-fn no_rules_of_a_real_kube_proxy_have_a_frame_defect() {
+fn no_rules_of_a_real_kube_proxy_have_a_structure_defect() {
     let mut wrong = Vec::new();
     for path in recordings() {
         let text = std::fs::read_to_string(&path).unwrap();
@@ -65,7 +65,7 @@ fn no_rules_of_a_real_kube_proxy_have_a_frame_defect() {
             "ip6tables-save.txt" => Rules::Iptables(iptables::parse(&text, Family::Ipv6).unwrap()),
             _ => Rules::Nftables(nftables::parse(&text).unwrap()),
         };
-        let found = shares(&rules, &Coverage::all()).frame_defects;
+        let found = shares(&rules, &Coverage::all()).structure_defects;
         wrong.extend(found.iter().map(|defect| format!("{}: {defect}", path.display())));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

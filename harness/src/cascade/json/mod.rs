@@ -29,7 +29,7 @@ pub struct Document<'a> {
     /// The number of unknown parts in all cascades.
     unknown: usize,
     /// Defects of the rules as a whole.
-    structure_defects: Vec<FrameDefect>,
+    structure_defects: Vec<StructureDefect>,
     /// The cascades, in the order of the rules.
     cascades: Vec<Cascade<'a>>,
 }
@@ -42,7 +42,7 @@ impl<'a> Document<'a> {
             notes: &report.notes,
             defects: report.defects(),
             unknown: report.unknown(),
-            structure_defects: report.frame_defects.iter().map(FrameDefect::of).collect(),
+            structure_defects: report.structure_defects.iter().map(StructureDefect::of).collect(),
             cascades: cascades.collect(),
         }
     }
@@ -50,15 +50,15 @@ impl<'a> Document<'a> {
 
 /// A defect of rules that does not belong to one service.
 #[derive(Serialize, JsonSchema)]
-struct FrameDefect {
+struct StructureDefect {
     /// `rejected`, `missing-jump` or `repeated-rule`.
     kind: &'static str,
     /// The defect and its consequence.
     message: String,
 }
 
-impl FrameDefect {
-    fn of(own: &cascade::FrameDefect) -> Self {
+impl StructureDefect {
+    fn of(own: &cascade::StructureDefect) -> Self {
         Self { kind: own.code(), message: own.to_string() }
     }
 }

@@ -1,19 +1,19 @@
 //! kube-proxy's chains of iptables.
 
-mod frame;
 mod names;
 mod reading;
 mod rule;
+mod structure;
 
 use super::{Kind, Naming, Policy};
 use crate::iptables::{ChainHash, ChainKind};
 
-pub(crate) use self::frame::{effect, frame_defects};
 pub(crate) use self::names::{Known, Names};
 pub(crate) use self::reading::Table;
 pub(crate) use self::rule::{
     MASQUERADE, destination, frontend, host, probability, recall, service_in, text, transport,
 };
+pub(crate) use self::structure::{effect, structure_defects};
 
 /// The chain of all node ports.
 pub(crate) const NODE_PORTS: &str = "KUBE-NODEPORTS";

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
-use super::frame::copies_of;
 use super::rule::{chance, destination, endpoint_in, frontend, host, lacks_protocol, no_endpoint, notes, recall};
+use super::structure::copies_of;
 use super::{MASQUERADE, NAMING, service_in, transport};
 use crate::chains::{
     Chance, Endpoint, Frontend, Group, Lead, Masqueraded, Mismatch, Naming, Note, Reading, Routes, To,

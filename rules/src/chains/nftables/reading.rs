@@ -5,9 +5,9 @@ use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 
 use super::NAMING;
-use super::frame::copies_of;
 use super::names::name_of;
 use super::rule::{destinations_of, drawn, frontend_of_key, gap, marks, masqueraded, notes, protocol, recalled};
+use super::structure::copies_of;
 use crate::chains::{Chance, Endpoint, Group, Key, Lead, Mismatch, Naming, Note, Reading, Recall, Routes, To};
 use crate::cluster::{Family, Protocol};
 use crate::nftables::{

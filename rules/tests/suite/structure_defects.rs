@@ -34,12 +34,12 @@ fn tables(text: &str) -> nftables::Ruleset {
     nftables::parse(text).unwrap_or_else(|errors| panic!("{errors:?}")).rules
 }
 
-fn frame(text: &str) -> Vec<String> {
+fn structure(text: &str) -> Vec<String> {
     let rules = match text.starts_with('*') {
         true => Rules::from(rules(text)),
         false => Rules::from(tables(text)),
     };
-    let defects = shares(&rules, &Coverage::all()).frame_defects;
+    let defects = shares(&rules, &Coverage::all()).structure_defects;
     defects.iter().map(ToString::to_string).collect()
 }
 
@@ -67,7 +67,7 @@ fn three_hundred_copies_of_a_balancing_rule_are_one_defect() {
     );
     assert_eq!(cascade.defects[0].kind.code(), "repeated");
     assert_eq!(cascade.assessment(), Assessment::Defective);
-    assert_eq!(frame(&text), Vec::<String>::new());
+    assert_eq!(structure(&text), Vec::<String>::new());
     let expected = "service default/web:http: endpoint 10.244.1.10:8080 appears 300 times; expected once";
     assert_eq!(differences(THREE, &text), [expected]);
 }
@@ -78,7 +78,7 @@ fn a_numgen_that_is_there_twice_is_one_defect() {
     let cascade = tables(&text).tables.iter().flat_map(numgens).next().unwrap();
     let defects: Vec<String> = cascade.defects.iter().map(ToString::to_string).collect();
     assert_eq!(defects, ["rule 3: the same as rule 2; the chain has this rule 2 times, which take 1 of all"]);
-    assert_eq!(frame(&text), Vec::<String>::new());
+    assert_eq!(structure(&text), Vec::<String>::new());
 }
 
 #[rstest]
@@ -104,7 +104,7 @@ fn a_numgen_that_is_there_twice_is_one_defect() {
 )]
 fn copies_of_any_rule_are_one_defect(#[case] part: &str, #[case] said: &str, #[case] different: &str) {
     let text = repeated(THREE, part, 300);
-    let (found, differences) = (frame(&text), differences(THREE, &text));
+    let (found, differences) = (structure(&text), differences(THREE, &text));
     assert!(found.len() == 1 && found[0].starts_with(said), "{found:?}");
     assert!(differences.len() == 1 && differences[0].starts_with(different), "{differences:?}");
     assert!(differences[0].contains(" appears 300 times; expected once"), "{differences:?}");
@@ -137,7 +137,7 @@ fn copies_of_any_rule_are_one_defect(#[case] part: &str, #[case] said: &str, #[c
 )]
 fn a_missing_jump_is_the_cause(#[case] rules: &str, #[case] jump: &str, #[case] said: &str, #[case] effect: &str) {
     let text = without(rules, jump);
-    assert_eq!(frame(&text), [format!("{said}: {effect}")]);
+    assert_eq!(structure(&text), [format!("{said}: {effect}")]);
     let differences = differences(rules, &text);
     assert!(differences.len() == 1 && differences[0].ends_with(&format!("is missing: {effect}")), "{differences:?}");
 }
@@ -149,7 +149,7 @@ fn a_missing_jump_is_the_cause(#[case] rules: &str, #[case] jump: &str, #[case] 
 fn a_missing_jump_of_nftables_is_the_cause(#[case] chain: &str, #[case] to: &str, #[case] effect: &str) {
     let start = THREE_NFT.find(&format!("\tchain {chain} {{")).unwrap();
     let text = format!("{}{}", &THREE_NFT[..start], without(&THREE_NFT[start..], &format!("jump {to}")));
-    assert_eq!(frame(&text), [format!("chain {chain} of ip kube-proxy has no jump to {to}: {effect}")]);
+    assert_eq!(structure(&text), [format!("chain {chain} of ip kube-proxy has no jump to {to}: {effect}")]);
     let differences = differences(THREE_NFT, &text);
     assert_eq!(differences, [format!("chain {chain} of ip kube-proxy: rule `jump {to}` is missing: {effect}")]);
 }
@@ -164,6 +164,6 @@ fn what_leads_to_services_through_other_chains_is_no_missing_jump() {
         ":OTHER - [0:0]\n:KUBE-SERVICES - [0:0]\n:KUBE-SVC",
         1,
     );
-    assert_eq!(frame(&text), Vec::<String>::new());
-    assert_eq!(frame("*nat\n:KUBE-SERVICES - [0:0]\nCOMMIT\n"), Vec::<String>::new());
+    assert_eq!(structure(&text), Vec::<String>::new());
+    assert_eq!(structure("*nat\n:KUBE-SERVICES - [0:0]\nCOMMIT\n"), Vec::<String>::new());
 }

@@ -4,9 +4,9 @@ use std::mem::{Discriminant, discriminant};
 
 use super::NAMING;
 use super::rule::{recalled, text};
-use crate::chains::FrameDefect;
+use crate::chains::StructureDefect;
 use crate::chains::copies::{Copies, copies};
-use crate::chains::frame::leads;
+use crate::chains::structure::leads;
 use crate::cluster::Family;
 use crate::coverage::{Coverage, nft_table};
 use crate::nftables::{Chain, Rule, Statement, Table};
@@ -27,20 +27,20 @@ pub(crate) fn effect(chain: &Chain, rule: &Rule) -> Option<&'static str> {
 }
 
 /// Returns the defects of a table as a whole.
-pub(crate) fn frame_defects(table: &Table, coverage: &Coverage) -> Vec<FrameDefect> {
+pub(crate) fn structure_defects(table: &Table, coverage: &Coverage) -> Vec<StructureDefect> {
     let name = nft_table(table.family);
     let is_whole = coverage.has_table(name);
     let missing = JUMPS.iter().filter(|_| is_whole).filter_map(|&(hook, to, effect)| {
         let at_hook = table.chains.iter().filter(|chain| chain.base.is_some_and(|base| base.nat && base.hook == hook));
         let at_hook: Vec<&str> = at_hook.map(|chain| &*chain.name).collect();
         let chain = at_hook.first().map_or_else(|| format!("at hook {}", hook.lowercase()), ToString::to_string);
-        is_missing(table, at_hook, to).then_some(FrameDefect::MissingJump { table: name, chain, to, effect })
+        is_missing(table, at_hook, to).then_some(StructureDefect::MissingJump { table: name, chain, to, effect })
     });
     let repeated = table.chains.iter().flat_map(|chain| {
         // A duplicate jump to an endpoint is a defect of its service.
-        let is_of_frame = |copies: &Copies| !leads_to_endpoint(&chain.rules[copies.numbers[0] - 1]);
-        let all = copies_of(chain, table.family).into_iter().filter(is_of_frame);
-        all.map(|copies| FrameDefect::repeated(name, &chain.name, copies))
+        let is_structure = |copies: &Copies| !leads_to_endpoint(&chain.rules[copies.numbers[0] - 1]);
+        let all = copies_of(chain, table.family).into_iter().filter(is_structure);
+        all.map(|copies| StructureDefect::repeated(name, &chain.name, copies))
     });
     missing.chain(repeated).collect()
 }

@@ -8,7 +8,7 @@ use super::copies::Copies;
 /// A defect of rules that does not belong to one service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum FrameDefect {
+pub enum StructureDefect {
     /// The kernel rejects the rules.
     Rejected {
         /// The table.
@@ -48,7 +48,7 @@ pub enum FrameDefect {
     },
 }
 
-impl FrameDefect {
+impl StructureDefect {
     /// Returns a stable identifier for programs.
     pub fn code(&self) -> &'static str {
         match self {
@@ -63,7 +63,7 @@ impl FrameDefect {
     }
 }
 
-impl fmt::Display for FrameDefect {
+impl fmt::Display for StructureDefect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Rejected { why, .. } => write!(f, "the kernel rejects these rules: {why}"),

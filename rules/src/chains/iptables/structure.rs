@@ -3,8 +3,8 @@
 use super::NAMING;
 use super::rule::{destination, frontend, recall};
 use crate::chains::copies::{Copies, copies};
-use crate::chains::frame::leads;
-use crate::chains::{FrameDefect, Frontend, Kind};
+use crate::chains::structure::leads;
+use crate::chains::{Frontend, Kind, StructureDefect};
 use crate::cluster::Family;
 use crate::coverage::Coverage;
 use crate::iptables::{Chain, Negatable, Network, Rule, RuleSet, Table, TableName, print_rule};
@@ -56,13 +56,14 @@ pub(crate) fn effect(table: TableName, from: &str, to: &str) -> Option<&'static 
 }
 
 /// Returns the defects of rules as a whole.
-pub(crate) fn frame_defects(rules: &RuleSet, coverage: &Coverage) -> Vec<FrameDefect> {
-    let missing = JUMPS.iter().filter(|jump| is_missing(rules, coverage, jump)).map(|jump| FrameDefect::MissingJump {
-        table: jump.table.as_str(),
-        chain: jump.from.to_owned(),
-        to: jump.to,
-        effect: jump.effect,
-    });
+pub(crate) fn structure_defects(rules: &RuleSet, coverage: &Coverage) -> Vec<StructureDefect> {
+    let missing =
+        JUMPS.iter().filter(|jump| is_missing(rules, coverage, jump)).map(|jump| StructureDefect::MissingJump {
+            table: jump.table.as_str(),
+            chain: jump.from.to_owned(),
+            to: jump.to,
+            effect: jump.effect,
+        });
     let chains = rules.tables.iter().flat_map(|table| table.chains.iter().map(move |chain| (table.name, chain)));
     // Older releases write the rules of KUBE-FW once for each address of the load balancer.
     let is_firewall = |name: &str| NAMING.of(name).is_some_and(|(kind, _)| kind == Kind::Firewall);
@@ -72,12 +73,12 @@ pub(crate) fn frame_defects(rules: &RuleSet, coverage: &Coverage) -> Vec<FrameDe
     let chains = chains.filter(|(_, chain)| !is_firewall(&chain.name) && is_distinct(&chain.name));
     let repeated = chains.flat_map(|(table, chain)| {
         // A duplicate jump to an endpoint is a defect of its service.
-        let is_of_frame = |copies: &Copies| {
+        let is_structure = |copies: &Copies| {
             let rule = &chain.rules[copies.numbers[0] - 1];
             !leads_to_endpoint(rule) || recall(rule, rules.family).is_some()
         };
-        let all = copies_of(chain, rules.family).into_iter().filter(is_of_frame);
-        all.map(move |copies| FrameDefect::repeated(table.as_str(), &chain.name, copies))
+        let all = copies_of(chain, rules.family).into_iter().filter(is_structure);
+        all.map(move |copies| StructureDefect::repeated(table.as_str(), &chain.name, copies))
     });
     missing.chain(repeated).collect()
 }

@@ -3,6 +3,7 @@
 use svclab_rules::promise::Question;
 
 use super::comparable_prediction::ComparablePrediction;
+use super::mutant::Example;
 use crate::documents::Document;
 use crate::predict::{NewFlow, Prediction, Senders};
 use crate::sources::{Context, outcome_words};
@@ -108,9 +109,9 @@ impl Comparison<'_, '_, '_> {
 }
 
 impl Differing<'_> {
-    /// Describes one of the packets, with both predictions.
-    pub(super) fn words(&self) -> String {
+    /// One of the packets, with both predictions.
+    pub(super) fn example(&self) -> Example {
         let flow: NewFlow = self.asked.flow();
-        format!("{flow}: before: {}; after: {}", self.was, self.is)
+        Example { flow: flow.to_string(), before: self.was.clone(), after: self.is.clone() }
     }
 }

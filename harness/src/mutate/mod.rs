@@ -33,7 +33,7 @@ use crate::scenario::Scenario;
 use crate::worker::{self, Kind, Slot, Texts, WorkerLocation};
 
 pub use json::json;
-pub use mutant::{Baseline, Mutant, MutantStatus, Mutants, Tried};
+pub use mutant::{Baseline, Example, Mutant, MutantStatus, Mutants, Tried};
 pub use render::{Detail, page, summary};
 
 /// Options of [`mutate`].

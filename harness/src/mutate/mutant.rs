@@ -59,7 +59,18 @@ pub struct Mutant {
     /// Whether a test of the scenario fails that passes without the mutation. Only tests with a flow whose prediction changes are run.
     pub tests_fail: bool,
     /// A flow that differs, with both predictions, for a mutant that survived or that the tests missed.
-    pub example: Option<String>,
+    pub example: Option<Example>,
+}
+
+/// A flow that differs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Example {
+    /// The flow: `node/worker > 172.18.0.2:30080 tcp`.
+    pub flow: String,
+    /// The prediction for the unmodified rules.
+    pub before: String,
+    /// The prediction for the mutant.
+    pub after: String,
 }
 
 /// What is mutated, and where: `lost negation on node-1, IPv4: table nat, chain KUBE-SVC-X, rule 1`.

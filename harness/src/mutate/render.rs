@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::counts::Counts;
-use super::mutant::{Baseline, Mutant, MutantStatus, Mutants, Tried};
+use super::mutant::{Baseline, Example, Mutant, MutantStatus, Mutants, Tried};
 use crate::page::{BAD, FAINT, Page, Settings};
 use crate::text::{counted, printable};
 
@@ -200,22 +200,10 @@ fn write_mutant(page: &mut Page, what: &str, mutant: &Mutant) {
     page.line(2, format!("{what}: {mutant}"));
     page.labelled(4, "before  ", &mutant.before);
     mutant.after.iter().for_each(|after| page.labelled(4, "after   ", after));
-    if let Some(example) = &mutant.example {
+    if let Some(Example { flow, before, after }) = &mutant.example {
         let (flows, verb) = (counted(mutant.flows, "flow"), if mutant.flows == 1 { "differs" } else { "differ" });
-        match example_parts(example) {
-            Some([flow, before, after]) => {
-                page.line(4, format!("{flows} {verb}, for example {flow}"));
-                page.labelled(6, "before  ", before);
-                page.labelled(6, "after   ", after);
-            }
-            None => page.line(4, format!("{flows} {verb}: {example}")),
-        }
+        page.line(4, format!("{flows} {verb}, for example {flow}"));
+        page.labelled(6, "before  ", before);
+        page.labelled(6, "after   ", after);
     }
-}
-
-/// The flow of an example, and what happens to it before and after the mutation.
-fn example_parts(example: &str) -> Option<[&str; 3]> {
-    let (flow, rest) = example.split_once(": before: ")?;
-    let (before, after) = rest.split_once("; after: ")?;
-    Some([flow, before, after])
 }

@@ -164,7 +164,7 @@ impl Trial<'_, '_, '_> {
             example: None,
         };
         if mutated.result == MutantStatus::Survived || mutated.is_missed() {
-            mutated.example = differing.iter().find(|one| one.matters).map(Differing::words);
+            mutated.example = differing.iter().find(|one| one.matters).map(Differing::example);
         }
         Ok(Some(mutated))
     }

@@ -41,7 +41,14 @@ struct Mutant {
     after: Option<String>,
     result: String,
     tests_fail: bool,
-    example: Option<String>,
+    example: Option<Example>,
+}
+
+#[derive(Deserialize)]
+struct Example {
+    flow: String,
+    before: String,
+    after: String,
 }
 
 pub(super) fn suites(scenarios: Value) -> Result<Vec<Suite>, serde_json::Error> {
@@ -93,7 +100,9 @@ fn survivor(mutant: &Mutant) -> Check {
     let lines =
         vec![format!("before  {before}"), format!("after   {}", after.as_deref().unwrap_or("removed or moved"))];
     let title = format!("{netns}, table {table}, {name}, number {number}");
-    let observed = mutant.example.clone().unwrap_or_default();
+    let sentence =
+        |example: &Example| format!("{}: before: {}; after: {}", example.flow, example.before, example.after);
+    let observed = mutant.example.as_ref().map(sentence).unwrap_or_default();
     let rules = vec![Rules { place: netns.clone(), lines }];
     Check { observed, rules, ..check(&title, Status::Failed) }
 }

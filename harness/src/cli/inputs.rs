@@ -7,7 +7,7 @@ use super::console::Console;
 use super::failure::Failure;
 use super::{Exit, diagnostics, load, text_of};
 use svclab::evidence::{self, Evidence, Format};
-use svclab::infer::{self, Assumed, Connections, from_evidence};
+use svclab::infer::{self, Assumed, Assumption, Connections, from_evidence};
 use svclab::input::{self, Diagnostic, Diagnostics, Reach, Span, is_manifest, is_scenario, unreadable};
 use svclab::scenario::{Scenario, Tests, print};
 use svclab::text::{counted, one_line, printable};
@@ -43,7 +43,7 @@ pub(super) struct InputText {
     /// The text.
     pub(super) text: String,
     /// The assumptions made.
-    pub(super) assumptions: Vec<String>,
+    pub(super) assumptions: Vec<Assumption>,
     /// A description of rules in the input that the text does not contain.
     pub(super) ignored_rules: Vec<String>,
 }
@@ -151,22 +151,22 @@ pub(super) fn load_all(
 }
 
 /// Reports the assumptions for an input: all of them with `-v`, else the first and the contradictions between its pieces.
-pub(super) fn report_assumptions(file: &Path, assumptions: &[String], console: &Console) {
+pub(super) fn report_assumptions(file: &Path, assumptions: &[Assumption], console: &Console) {
     let Some(first) = assumptions.first().filter(|_| !console.quiet) else { return };
     let file = printable(file);
     if console.verbose > 0 || assumptions.len() == 1 {
-        let lines = assumptions.iter().map(|words| format!("{file}: assumed: {}", one_line(words)));
+        let lines = assumptions.iter().map(|words| format!("{file}: assumed: {}", one_line(&words.to_string())));
         return lines.for_each(|line| console.complain(line));
     }
-    let (contradictions, others): (Vec<&String>, Vec<&String>) =
-        assumptions[1..].iter().partition(|words| words.starts_with(infer::CONTRADICTION));
+    let (contradictions, others): (Vec<&Assumption>, Vec<&Assumption>) =
+        assumptions[1..].iter().partition(|one| one.is_contradiction());
     let more = match others.len() {
         0 => String::new(),
         count => format!("; {}: see `-v`", counted(count, "other assumption")),
     };
-    console.complain(format!("{file}: assumed: {}{more}", one_line(first)));
+    console.complain(format!("{file}: assumed: {}{more}", one_line(&first.to_string())));
     for words in contradictions {
-        console.complain(format!("{file}: {}", one_line(words)));
+        console.complain(format!("{file}: {}", one_line(&words.to_string())));
     }
 }
 

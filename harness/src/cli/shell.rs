@@ -20,7 +20,7 @@ pub(super) use attach::{Args as AttachArgs, run as attach};
 pub(super) use exec::{Args as ExecArgs, run as exec};
 use front::{End, Front};
 use nix::sys::signal::Signal;
-use svclab::infer::Connections;
+use svclab::infer::{Assumption, Connections};
 use svclab::input::Reach;
 use svclab::proxy::fit;
 use svclab::scenario::Scenario;
@@ -145,7 +145,7 @@ fn subject(args: &Args, console: &Console) -> Result<Subject, Failure> {
     let mut subject = shell::read(text, path.clone(), args.inputs.reach(), args.step)?;
     subject.scenario.ignored_rules = ignored_rules;
     warn(&subject.scenario.notes, console);
-    let assumptions: Vec<String> = assumptions.into_iter().chain(subject.assumptions.clone()).collect();
+    let assumptions: Vec<Assumption> = assumptions.into_iter().chain(subject.assumptions.clone()).collect();
     report_assumptions(&path, &assumptions, console);
     Ok(subject)
 }

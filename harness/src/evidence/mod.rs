@@ -7,9 +7,11 @@
 //!
 //! Nothing is left out silently: every line belongs to a piece, is prose, or is listed as unread.
 
+mod addresses;
 mod blocks;
 mod command;
 mod dictionary;
+mod endpoints;
 mod families;
 mod filter;
 mod format;
@@ -34,7 +36,9 @@ mod unwrapped;
 mod wrapped_lines;
 mod wrapped_nft;
 
+pub(crate) use addresses::MachineAddresses;
 pub(crate) use dictionary::service_of_hash;
+pub(crate) use endpoints::{ListedEndpoint, endpoints, is_cut, is_from_table, remove_marks};
 pub(crate) use model::{Connection, Contents, OF_IPTABLES_NFT, Release, Route};
 pub use model::{Evidence, Format, Piece, Stretch, Unread};
 pub(crate) use namespaces::shown_objects;

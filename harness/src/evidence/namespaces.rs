@@ -4,12 +4,13 @@
 //! Service, endpoints or pods of its rows. If nothing shows it, the namespace is not set, which means `default`.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
 
 use serde_json::{Value, json};
 use svclab_rules::infer::InferredPort;
 
+use super::endpoints::endpoints;
 use super::model::{Contents, Evidence, Format, Piece};
 
 /// An object with the piece that shows it.
@@ -50,8 +51,8 @@ pub(crate) fn shown_objects<'e>(
         for _ in 0..ROUNDS {
             let of_objects = all.iter().flatten().filter_map(|(_, object)| known_of_object(object));
             let known: Vec<Known> = of_objects.collect();
-            let known: Vec<&Known> = ports.iter().chain(&known).collect();
-            let changed = all.iter_mut().filter(|table| is_open(table)).map(|table| settle(table, &known));
+            let known = Index::of(ports.iter().chain(&known));
+            let changed = all.iter_mut().filter(|table| is_open(table)).map(|table| assign_namespaces(table, &known));
             if !changed.fold(false, |any, one| any | one) {
                 break;
             }
@@ -65,10 +66,12 @@ fn lacks_namespace(piece: &Piece, object: &Value) -> bool {
 }
 
 /// Sets the namespace of a table's rows: the one that all rows agree on, otherwise each row's own. Returns whether anything changed.
-fn settle(table: &mut [Shown<'_>], known: &[&Known]) -> bool {
-    let of_rows: Vec<BTreeSet<&str>> = table.iter().map(|(_, object)| namespaces(object, known, true)).collect();
+fn assign_namespaces(table: &mut [Shown<'_>], known: &Index<'_>) -> bool {
+    let rows: Vec<Option<Row>> = table.iter().map(|(_, object)| row(object)).collect();
+    let of_row = |row: &Option<Row>| row.as_ref().map(|row| known.certain(row)).unwrap_or_default();
+    let of_rows: Vec<BTreeSet<&str>> = rows.iter().map(of_row).collect();
     let certain: BTreeSet<&str> = of_rows.iter().flatten().copied().collect();
-    let possible = || table.iter().flat_map(|(_, object)| namespaces(object, known, false)).collect::<BTreeSet<&str>>();
+    let possible = || rows.iter().flatten().flat_map(|row| known.possible(row)).collect::<BTreeSet<&str>>();
     let common = if certain.is_empty() { only(&possible()) } else { only(&certain) };
     let chosen: Vec<Option<String>> =
         of_rows.iter().map(|own| common.or_else(|| only(own)).map(str::to_owned)).collect();
@@ -86,45 +89,66 @@ fn only<'a>(all: &BTreeSet<&'a str>) -> Option<&'a str> {
     all.first().copied().filter(|_| all.len() == 1)
 }
 
-/// The namespaces to which a row may belong: those with the same address or, without `by_address`, with the same name and no other cluster
-/// IP.
-fn namespaces<'k>(object: &Value, known: &[&'k Known], by_address: bool) -> BTreeSet<&'k str> {
-    let Some(row) = row(object) else { return BTreeSet::new() };
-    let is_named = |one: &Known| one.service == row.service && !one.service.is_empty();
-    let has_address = |one: &Known| match row.service.as_str() {
-        "" => !row.endpoints.is_disjoint(&one.endpoints),
-        _ => {
-            let both = !row.cluster_ips.is_disjoint(&one.cluster_ips) || !row.endpoints.is_disjoint(&one.endpoints);
-            is_named(one) && both
+/// What is known, by the name of the Service, and by the addresses of endpoints.
+struct Index<'k> {
+    by_service: HashMap<&'k str, Vec<&'k Known>>,
+    by_endpoint: HashMap<IpAddr, Vec<&'k Known>>,
+}
+
+impl<'k> Index<'k> {
+    fn of(all: impl Iterator<Item = &'k Known>) -> Self {
+        let mut index = Self { by_service: HashMap::new(), by_endpoint: HashMap::new() };
+        for known in all {
+            index.by_service.entry(known.service.as_str()).or_default().push(known);
+            for ip in &known.endpoints {
+                index.by_endpoint.entry(*ip).or_default().push(known);
+            }
         }
-    };
-    let may_be = |one: &Known| {
-        let is_open = row.cluster_ips.is_empty() || one.cluster_ips.is_empty();
-        is_named(one) && (is_open || !row.cluster_ips.is_disjoint(&one.cluster_ips))
-    };
-    let fits = |one: &&&Known| if by_address { has_address(one) } else { may_be(one) };
-    known.iter().filter(fits).map(|one| one.namespace.as_str()).collect()
+        index
+    }
+
+    fn named(&self, service: &str) -> &[&'k Known] {
+        self.by_service.get(service).filter(|_| !service.is_empty()).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// The namespaces that have an address of a row; if the row names a Service, in a Service of this name.
+    fn certain(&self, row: &Row) -> BTreeSet<&'k str> {
+        let has_address = |one: &&&Known| {
+            !row.cluster_ips.is_disjoint(&one.cluster_ips) || !row.endpoints.is_disjoint(&one.endpoints)
+        };
+        if row.service.is_empty() {
+            let all = row.endpoints.iter().filter_map(|ip| self.by_endpoint.get(ip)).flatten();
+            return all.map(|one| one.namespace.as_str()).collect();
+        }
+        self.named(&row.service).iter().filter(has_address).map(|one| one.namespace.as_str()).collect()
+    }
+
+    /// The namespaces with a Service of the row's name, and no other cluster IP.
+    fn possible(&self, row: &Row) -> BTreeSet<&'k str> {
+        let may_be = |one: &&&Known| {
+            let is_open = row.cluster_ips.is_empty() || one.cluster_ips.is_empty();
+            is_open || !row.cluster_ips.is_disjoint(&one.cluster_ips)
+        };
+        self.named(&row.service).iter().filter(may_be).map(|one| one.namespace.as_str()).collect()
+    }
 }
 
 /// What an object of a namespace shows; `None` for others.
 fn row(object: &Value) -> Option<Row> {
     let metadata = &object["metadata"];
     let name = metadata["name"].as_str().unwrap_or_default();
+    let kind = object["kind"].as_str()?;
     let ip = |value: &Value| value.as_str().and_then(|text| text.parse::<IpAddr>().ok());
-    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let mut row = Row { service: name.to_owned(), cluster_ips: BTreeSet::new(), endpoints: BTreeSet::new() };
-    match object["kind"].as_str()? {
-        "Service" => row.cluster_ips.extend(list(&object["spec"]["clusterIPs"]).iter().filter_map(ip)),
-        "Endpoints" => {
-            let subsets = list(&object["subsets"]);
-            let addresses = subsets.iter().flat_map(|subset| list(&subset["addresses"]));
-            row.endpoints.extend(addresses.filter_map(|address| ip(&address["ip"])));
+    match kind {
+        "Service" => {
+            let all = object["spec"]["clusterIPs"].as_array().into_iter().flatten();
+            row.cluster_ips.extend(all.filter_map(ip));
         }
-        "EndpointSlice" => {
-            let named = metadata["labels"]["kubernetes.io/service-name"].as_str();
+        "Endpoints" | "EndpointSlice" => {
+            let named = metadata["labels"]["kubernetes.io/service-name"].as_str().filter(|_| kind == "EndpointSlice");
             row.service = named.unwrap_or(name).to_owned();
-            let addresses = list(&object["endpoints"]).into_iter().flat_map(|endpoint| list(&endpoint["addresses"]));
-            row.endpoints.extend(addresses.filter_map(|address| ip(&address)));
+            row.endpoints.extend(endpoints(object).into_iter().flat_map(|endpoint| endpoint.addresses));
         }
         "Pod" => {
             row.service.clear();
@@ -146,5 +170,5 @@ fn known_of_port(port: &InferredPort) -> Option<Known> {
     let endpoints = port.endpoints.iter().chain(&port.local).map(std::net::SocketAddr::ip).collect();
     let cluster_ips = port.cluster_ips.iter().copied().collect();
     let (namespace, service) = (port.service.namespace.clone(), port.service.name.clone());
-    (!service.starts_with("unnamed-")).then_some(Known { namespace, service, cluster_ips, endpoints })
+    (!port.is_unnamed()).then_some(Known { namespace, service, cluster_ips, endpoints })
 }

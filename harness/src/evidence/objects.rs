@@ -15,7 +15,7 @@ pub(super) const KINDS: [&str; 6] = ["Node", "Pod", "Service", "Endpoints", "End
 /// The objects that rules depend on, by kind and name. Of an object that several pieces show, the most complete counts: a manifest before a
 /// description before a table.
 ///
-/// Objects of tables have the field `more`, the number of endpoints that are not shown, and descriptions of Services the field `endpoints`.
+/// Endpoints of tables are marked as such, and descriptions of Services have the field `endpoints`: see `endpoints`.
 pub(crate) fn objects(evidence: &Evidence) -> Vec<Value> {
     let rank = |format: Format| match format {
         Format::Yaml | Format::Json => 0,

@@ -5,6 +5,8 @@ use std::net::IpAddr;
 
 use serde_json::Value;
 
+use crate::evidence::{ListedEndpoint, endpoints};
+
 /// Calls a function for each endpoint with its address and node.
 pub(super) fn for_each_endpoint(
     slice: &mut Value,
@@ -29,22 +31,13 @@ pub(super) fn for_each_endpoint(
 
 /// The addresses of ready endpoints.
 pub(super) fn endpoint_ips(slice: &Value) -> Vec<IpAddr> {
-    ips_where(slice, |conditions| conditions["ready"] != false)
+    endpoints(slice).into_iter().filter(ListedEndpoint::is_ready).flat_map(|endpoint| endpoint.addresses).collect()
 }
 
 /// The addresses of endpoints that serve while they are terminating: kube-proxy uses them where there are no others.
 pub(super) fn serving_ips(slice: &Value) -> Vec<IpAddr> {
-    ips_where(slice, |conditions| conditions["serving"] == true && conditions["terminating"] == true)
-}
-
-fn ips_where(slice: &Value, holds: impl Fn(&Value) -> bool) -> Vec<IpAddr> {
-    let mut all = Vec::new();
-    for_each_endpoint(&mut slice.clone(), |ip, _, endpoint| {
-        if holds(endpoint.get("conditions").unwrap_or(&Value::Null)) {
-            all.push(ip);
-        }
-    });
-    all
+    let serving = endpoints(slice).into_iter().filter(ListedEndpoint::serves_terminating);
+    serving.flat_map(|endpoint| endpoint.addresses).collect()
 }
 
 pub(super) fn has_ended(pod: &Value) -> bool {

@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use svclab_rules::cluster::Cluster;
 
+use super::Assumption;
 use super::objects::{around, own_name};
 use crate::input::{Diagnostics, Reach, Span, is_manifest, read_argument, unreadable};
 use crate::scenario::{
@@ -46,7 +47,7 @@ pub struct AdHocScenario {
     /// The probe, once for each family; at least one.
     pub probes: Vec<Probe>,
     /// What was assumed for plain objects: a fragment in lower case each.
-    pub assumptions: Vec<String>,
+    pub assumptions: Vec<Assumption>,
 }
 
 /// The file name of an [`AdHocProbe`] in errors.
@@ -147,6 +148,7 @@ pub(crate) fn with_changes(
     let objects = is_manifest(text).then(|| around(text, path)).transpose()?;
     let is_objects = objects.is_some();
     let (scenario, assumptions) = objects.unwrap_or_else(|| (text.to_owned(), Vec::new()));
+    let assumptions: Vec<Assumption> = assumptions.into_iter().map(Assumption::Assumed).collect();
     let itself = own_name(path);
     let read = |named: &Path| match changes.iter().rfind(|change| change.file() == named) {
         Some(change) => Ok(change.text().to_owned()),

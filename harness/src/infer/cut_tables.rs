@@ -7,11 +7,7 @@ use serde_json::{Value, json};
 use svclab_rules::cluster::Family;
 
 use super::accessors::{endpoint_ips, own_name};
-
-/// Whether a table leaves some of these endpoints out.
-pub(super) fn is_cut(endpoints: &Value) -> bool {
-    endpoints["more"] == true
-}
+use crate::evidence::{ListedEndpoint, endpoints};
 
 /// The EndpointSlices that rules show for a Service, and what tables list of it besides.
 pub(super) fn joined(mut slices: Vec<Value>, tables: &[Value]) -> Vec<Value> {
@@ -39,26 +35,11 @@ pub(super) fn joined(mut slices: Vec<Value>, tables: &[Value]) -> Vec<Value> {
 
 /// The endpoints that a table lists.
 fn listed(table: &Value) -> Vec<(IpAddr, u64)> {
-    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
-    let parts: Vec<(Vec<Value>, Vec<Value>)> = match table["kind"].as_str() {
-        Some("Endpoints") => {
-            let of = |subset: &Value| (list(&subset["ports"]), list(&subset["addresses"]));
-            list(&table["subsets"])
-                .iter()
-                .map(of)
-                .map(|(ports, all)| (ports, all.iter().map(|one| one["ip"].clone()).collect()))
-                .collect()
-        }
-        _ => {
-            let addresses =
-                list(&table["endpoints"]).iter().flat_map(|endpoint| list(&endpoint["addresses"])).collect();
-            vec![(list(&table["ports"]), addresses)]
-        }
+    let all = endpoints(table);
+    let of_endpoint = |endpoint: &ListedEndpoint<'_>| {
+        let ports: Vec<u64> = endpoint.ports().collect();
+        let pairs = endpoint.addresses.iter().flat_map(|ip| ports.iter().map(|port| (*ip, *port)));
+        pairs.collect::<Vec<_>>()
     };
-    let pairs = parts.iter().flat_map(|(ports, addresses)| {
-        let ports: Vec<u64> = ports.iter().filter_map(|port| port["port"].as_u64()).collect();
-        let addresses = addresses.iter().filter_map(|ip| ip.as_str()?.parse::<IpAddr>().ok());
-        addresses.flat_map(move |ip| ports.clone().into_iter().map(move |port| (ip, port))).collect::<Vec<_>>()
-    });
-    pairs.collect()
+    all.iter().flat_map(of_endpoint).collect()
 }

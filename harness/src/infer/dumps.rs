@@ -12,15 +12,15 @@ use svclab_rules::infer::{Infer, Inferred};
 use svclab_rules::iptables;
 use svclab_rules::ruleset::Rules;
 
-use super::CONTRADICTION;
+use super::Assumption;
 use super::accessors::{ips, is_control_plane, node_ips};
 use super::merge::Objects;
-use super::names::{Renamed, endpoint_chains, settle, valid};
-use super::objects::usual_range;
+use super::names::{Renamed, adopt_names, endpoint_chains, valid};
+use super::node_port_addresses::find_unassigned;
 use super::rules::{Dump, HERE};
 use super::unshown::{self, Unshown};
-use crate::evidence::{Contents, Evidence, NodeRules, Piece, node_rules, words_of_other};
-use crate::text::one_line;
+use crate::evidence::{Evidence, MachineAddresses, NodeRules, node_rules, words_of_other};
+use crate::text::{list, one_line};
 
 /// The node that a file's rules come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,7 +73,7 @@ pub(super) fn dumps(
     evidence: &Evidence,
     given: &[NodeFile],
     objects: &Objects,
-    (notes, left_out): (&mut Vec<String>, &mut Vec<String>),
+    (notes, left_out): (&mut Vec<Assumption>, &mut Vec<String>),
 ) -> Vec<Dump> {
     let counts_empty = !objects.services.is_empty();
     let mut dumps: Vec<Dump> = Vec::new();
@@ -82,10 +82,11 @@ pub(super) fn dumps(
     notes.extend(evidence.pieces.iter().filter_map(|piece| {
         let original = evidence.original(piece)?.file.as_deref()?;
         let file = piece.file.as_deref()?;
-        Some(format!("the rules in {} are those of {} as nft prints them", one_line(file), one_line(original)))
+        let words = format!("the rules in {} are those of {} as nft prints them", one_line(file), one_line(original));
+        Some(Assumption::Assumed(words))
     }));
     let unshown: Vec<Unshown> = sets.iter_mut().flat_map(unshown::add).collect();
-    notes.extend(unshown::words(&unshown));
+    notes.extend(unshown::words(&unshown).map(Assumption::Assumed));
     let all = sets.clone();
     for group in groups(sets, given) {
         let Some(dump) = Dump::of(group.node.clone().unwrap_or_default(), group.sets, counts_empty) else { continue };
@@ -133,7 +134,7 @@ pub(super) fn dumps(
     let mut renamed = BTreeSet::new();
     let pods: BTreeSet<IpAddr> = objects.pods.iter().flat_map(ips).collect();
     for dump in &mut dumps {
-        let (words, changed) = settle(&mut dump.inferred, &services);
+        let (words, changed) = adopt_names(&mut dump.inferred, &services);
         renamed.extend(words);
         renamed.extend(meant(&mut dump.inferred, &pods));
         dump.renamed = changed;
@@ -141,7 +142,7 @@ pub(super) fn dumps(
         dump.renamed.extend(endpoint_chains(&dump.inferred, &dump.parts));
         dump.renamed.extend(unshown.iter().filter_map(|one| Renamed::for_endpoint(&dump.inferred, one)));
     }
-    notes.extend(renamed);
+    notes.extend(renamed.into_iter().map(Assumption::Assumed));
     notes.extend(name_nodes(&mut dumps, &places, evidence, objects));
     dumps
 }
@@ -166,12 +167,13 @@ fn add_alongside(dumps: &mut [Dump], others: Vec<NodeRules>) {
 }
 
 /// Names the nodes of dumps that have none yet, and says of each dump which rules are those of its node.
-fn name_nodes(dumps: &mut [Dump], places: &[String], evidence: &Evidence, objects: &Objects) -> Vec<String> {
+fn name_nodes(dumps: &mut [Dump], places: &[String], evidence: &Evidence, objects: &Objects) -> Vec<Assumption> {
     let mut notes = Vec::new();
     let known: Vec<String> = node_names(objects);
     let is_alone = dumps.len() == 1;
+    let addresses = MachineAddresses::of(evidence);
     for at in 0..dumps.len() {
-        dumps[at].addresses = addresses(evidence, Some(&dumps[at]).filter(|_| !is_alone));
+        dumps[at].addresses = addresses.of_machine(&dumps[at].parts, is_alone);
         notes.extend(serve_on_own(&mut dumps[at]));
         if dumps[at].node.is_empty() {
             let taken: BTreeSet<&str> = dumps.iter().map(|dump| dump.node.as_str()).collect();
@@ -183,41 +185,31 @@ fn name_nodes(dumps: &mut [Dump], places: &[String], evidence: &Evidence, object
                 } else {
                     format!("the rules in {}", one_line(&places[at]))
                 };
-                notes.push(format!(
-                    "{place} are those of node {node}; `svclab dump import --node NAME=FILE` names another"
-                ));
+                let words =
+                    format!("{place} are those of node {node}; `svclab dump import --node NAME=FILE` names another");
+                notes.push(words.into());
             }
             dumps[at].node = node;
         }
         let parts: Vec<String> = dumps[at].parts.iter().map(NodeRules::place).collect();
-        notes.push(format!("the rules of node {} are those from {}", dumps[at].node, parts.join("; ")));
+        notes.push(format!("the rules of node {} are those from {}", dumps[at].node, parts.join("; ")).into());
     }
     notes
 }
 
 /// Replaces each node port address that the node does not have, according to the text, by the node's first address that is not that of a
 /// pod bridge, so that `verify` reports the rules. Returns what was changed.
-fn serve_on_own(dump: &mut Dump) -> Option<String> {
-    let endpoints = dump.inferred.ports.iter().flat_map(|port| port.endpoints.iter().chain(&port.local));
-    let near: Vec<IpNet> = endpoints.map(|endpoint| usual_range(endpoint.ip())).collect();
-    let is_main = |ip: &&IpAddr| !ip.is_loopback() && !near.iter().any(|range| range.contains(*ip));
-    let main: Vec<IpAddr> = dump.addresses.iter().filter(is_main).copied().collect();
-    let mut strange = Vec::new();
+fn serve_on_own(dump: &mut Dump) -> Option<Assumption> {
+    let unassigned = find_unassigned(&dump.inferred, &dump.addresses)?;
     let served = std::mem::take(&mut dump.inferred.proxy.node_port_addresses).into_iter().map(|ip| {
-        let is_own = ip.is_loopback() || dump.addresses.contains(&ip);
-        let own = main.iter().find(|own| own.is_ipv4() == ip.is_ipv4()).filter(|_| !is_own);
-        strange.extend(own.map(|_| ip.to_string()));
-        own.copied().unwrap_or(ip)
+        let substitute = unassigned.substitute(ip).filter(|_| unassigned.addresses.contains(&ip));
+        substitute.unwrap_or(ip)
     });
     dump.inferred.proxy.node_port_addresses = served.collect();
-    let own: Vec<String> = main.iter().map(ToString::to_string).collect();
-    let words = || {
-        let (strange, own) = (strange.join(", "), own.join(", "));
-        format!(
-            "{CONTRADICTION}node ports are served on {strange} in the rules, and the node has {own}; using the latter"
-        )
-    };
-    (!strange.is_empty()).then(words)
+    let [others, own] = [&unassigned.addresses, &unassigned.own].map(|all| list(all, usize::MAX));
+    Some(Assumption::Contradiction(format!(
+        "node ports are served on {others} in the rules, and the node has {own}; using the latter"
+    )))
 }
 
 /// Takes an endpoint's other address where that is a pod's and the one that its chain translates to is not. Returns what was changed.
@@ -409,23 +401,6 @@ fn named(
     }
     let mut numbered = (1..).map(|number| format!("node-{number}"));
     (numbered.find(|name| !taken.contains(name.as_str())).unwrap_or_else(|| HERE.to_owned()), is_alone)
-}
-
-/// The addresses that evidence shows of a machine: all where it is the only one, else those with its host or file.
-fn addresses(evidence: &Evidence, dump: Option<&Dump>) -> Vec<IpAddr> {
-    let is_of = |piece: &Piece| {
-        dump.is_none_or(|dump| {
-            let is_part = |part: &NodeRules| {
-                part.file == piece.file && part.file.is_some() || part.host == piece.host && part.host.is_some()
-            };
-            dump.parts.iter().any(is_part)
-        })
-    };
-    let of_piece = |piece: &Piece| match &piece.contents {
-        Contents::Addresses(all, _) => all.clone(),
-        _ => Vec::new(),
-    };
-    evidence.pieces.iter().filter(|piece| is_of(piece)).flat_map(of_piece).collect()
 }
 
 /// Whether a node has addresses that rules treat as those of their own node.

@@ -9,7 +9,7 @@ use super::merge::Objects;
 
 /// Sets the node of endpoints without one: that of the pod or node with their address, as the EndpointSlice controller does, because tables
 /// and rules do not show nodes. Endpoints that have no node in an EndpointSlice of `objects` keep none.
-pub(super) fn settle(cluster: &mut Cluster, objects: &Objects) {
+pub(super) fn assign_nodes(cluster: &mut Cluster, objects: &Objects) {
     let unnamed: BTreeSet<(String, IpAddr)> = objects.endpoints_without_node();
     let of_nodes = cluster.nodes.iter().flat_map(|node| node.addresses().map(move |ip| (ip, node.name.clone())));
     let of_pods = cluster.pods.iter().flat_map(|pod| pod.ips.iter().map(move |ip| (*ip, pod.node.clone())));

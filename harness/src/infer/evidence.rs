@@ -5,9 +5,10 @@ use std::path::Path;
 
 use svclab_rules::nftables;
 
+use super::Assumption;
 use super::connections::{Connections, connections};
 use super::dumps::{NodeFile, dumps};
-use super::endpoint_nodes::settle;
+use super::endpoint_nodes::assign_nodes;
 use super::merge::Objects;
 use super::objects::{Assumed, from_objects};
 use super::routes::Routes;
@@ -38,10 +39,10 @@ pub fn from_evidence(
     if dumps.is_empty() && objects.services.is_empty() {
         return Err(nothing(evidence, path));
     }
-    notes.extend(evidence.not_read());
+    notes.extend(evidence.not_read().map(Assumption::Assumed));
     let has_rules = !dumps.is_empty();
     let mut routes = Routes::of(evidence, &dumps, &objects);
-    notes.extend(routes.add(&dumps, &mut objects));
+    notes.extend(routes.add(&dumps, &mut objects).map(Assumption::Assumed));
     let sides = [(dumps, path)];
     let Some(mut assumed) = around(&sides, &objects)?.pop() else { return Err(nothing(evidence, path)) };
     // A chain that no rule jumps to is not a Service.
@@ -49,10 +50,10 @@ pub fn from_evidence(
         return Err(nothing(evidence, path));
     }
     let [(dumps, _)] = &sides;
-    notes.extend(routes.connect(&mut assumed.scenario.cni));
-    notes.extend(routes.left_out());
-    notes.extend(settings(evidence, dumps, &mut assumed));
-    notes.extend(connections(evidence, &mut assumed, wanted));
+    notes.extend(routes.connect(&mut assumed.scenario.cni).into_iter().map(Assumption::Assumed));
+    notes.extend(routes.left_out().map(Assumption::Assumed));
+    notes.extend(settings(evidence, dumps, &mut assumed).map(Assumption::Assumed));
+    notes.extend(connections(evidence, &mut assumed, wanted).into_iter().map(Assumption::Assumed));
     add_other_tables(evidence, &mut assumed);
     if let Some(piece) = evidence.iptables_nft_piece().filter(|_| !has_rules) {
         let file = piece.file.as_ref().map(|file| format!("{} ", one_line(file))).unwrap_or_default();
@@ -62,7 +63,7 @@ pub fn from_evidence(
              `iptables-save` prints them whole",
             piece.first
         );
-        assumed.assumptions.insert(0, words);
+        assumed.assumptions.insert(0, words.into());
     }
     assumed.assumptions.extend(notes);
     assumed.scenario.ignored_rules.splice(0..0, left_out);
@@ -79,14 +80,9 @@ fn add_other_tables(evidence: &Evidence, assumed: &mut Assumed) {
     others.dedup();
     let all = nftables::Parsed { others, ..nftables::Parsed::default() };
     let Some(note) = Note::tables_not_installed(&all, Span::start_of(&assumed.scenario.file)) else { return };
-    let known: Vec<String> = assumed
-        .scenario
-        .notes
-        .extract_if(.., |known| known.left_out_tables().is_some())
-        .map(|known| known.message)
-        .collect();
-    assumed.assumptions.retain(|words| !known.contains(words));
-    assumed.assumptions.insert(0, note.message.clone());
+    assumed.scenario.notes.retain(|known| known.left_out_tables().is_none());
+    assumed.assumptions.retain(|known| !matches!(known, Assumption::TablesNotInstalled(_)));
+    assumed.assumptions.insert(0, Assumption::TablesNotInstalled(note.message.clone()));
     assumed.scenario.notes.push(note);
 }
 
@@ -111,7 +107,7 @@ pub fn from_pair(sides: [(&Evidence, &Path); 2]) -> Option<Result<[Assumed; 2], 
         && let ([one], [other]) = (first.as_slice(), second.as_mut_slice())
         && one.node != other.node
     {
-        notes[1].push(format!("the rules of {} are compared as those of {}", other.node, one.node));
+        notes[1].push(format!("the rules of {} are compared as those of {}", other.node, one.node).into());
         other.node.clone_from(&one.node);
     }
     let assumed = match around(&both, &objects) {
@@ -119,8 +115,8 @@ pub fn from_pair(sides: [(&Evidence, &Path); 2]) -> Option<Result<[Assumed; 2], 
         Err(errors) => return Some(Err(errors)),
     };
     let mut assumed = assumed.into_iter().zip(notes).enumerate().map(|(at, (mut assumed, mut notes))| {
-        notes.extend(sides[at].0.not_read());
-        notes.extend(settings(sides[at].0, &both[at].0, &mut assumed));
+        notes.extend(sides[at].0.not_read().map(Assumption::Assumed));
+        notes.extend(settings(sides[at].0, &both[at].0, &mut assumed).map(Assumption::Assumed));
         assumed.assumptions.extend(notes);
         assumed.scenario.ignored_rules.append(&mut left_out[at]);
         assumed
@@ -138,10 +134,10 @@ fn around(sides: &[(Vec<Dump>, &Path)], objects: &Objects) -> Result<Vec<Assumed
             let list = all.list().to_string();
             let of_side = |(_, path): &(Vec<Dump>, &Path)| {
                 let mut assumed = from_objects(&list, path)?;
-                settle(&mut assumed.scenario.cluster, objects);
+                assign_nodes(&mut assumed.scenario.cluster, objects);
                 let words = "the objects are those that the text shows; what tables omit is unknown";
-                assumed.assumptions.insert(0, words.to_owned());
-                assumed.assumptions.extend(objects.cut_tables());
+                assumed.assumptions.insert(0, words.into());
+                assumed.assumptions.extend(objects.cut_tables().map(Assumption::Assumed));
                 Ok(assumed)
             };
             sides.iter().map(of_side).collect()
@@ -166,7 +162,7 @@ fn around(sides: &[(Vec<Dump>, &Path)], objects: &Objects) -> Result<Vec<Assumed
         }
         if let Ok(mut assumed) = of(&fewer) {
             let words = format!("{what} omitted, because a lab cannot contain all of them: {why}");
-            assumed.iter_mut().for_each(|assumed| assumed.assumptions.insert(0, words.clone()));
+            assumed.iter_mut().for_each(|assumed| assumed.assumptions.insert(0, words.clone().into()));
             return Ok(assumed);
         }
     }

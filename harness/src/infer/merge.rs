@@ -18,9 +18,9 @@ use super::endpoint_pods::EndpointPods;
 use super::objects::wide;
 use super::ranges::assigned;
 use super::validity::make_valid;
-use super::{CONTRADICTION, cut_tables};
-use crate::evidence::Release;
-use crate::text::counted;
+use super::{Assumption, cut_tables};
+use crate::evidence::{Release, is_cut, is_from_table, remove_marks};
+use crate::text::{counted, list};
 
 /// The most contradictions that are listed.
 const SHOWN: usize = 5;
@@ -101,7 +101,7 @@ impl Objects {
     /// Whether only tables show the endpoints of a Service, and one of them leaves some out.
     fn is_cut(&self, service: &str) -> bool {
         let mut own = self.endpoints.iter().filter(|one| service_of(one) == service);
-        own.clone().all(is_from_table) && own.any(cut_tables::is_cut)
+        own.clone().all(is_from_table) && own.any(is_cut)
     }
 
     /// The Services of which tables leave endpoints out, in words.
@@ -123,13 +123,7 @@ impl Objects {
     pub(super) fn list(self) -> Value {
         let mut items = Vec::new();
         for mut item in [self.nodes, self.pods, self.services, self.endpoints].into_iter().flatten() {
-            // What only the readers of evidence know.
-            if let Some(fields) = item.as_object_mut() {
-                fields.remove("more");
-                if fields["kind"] == "Service" {
-                    fields.remove("endpoints");
-                }
-            }
+            remove_marks(&mut item);
             items.push(item);
         }
         json!({"apiVersion": "v1", "kind": "List", "items": items})
@@ -137,7 +131,7 @@ impl Objects {
 
     /// Adds what rules show: Services and endpoints that are not there, and fields that are not.
     /// `is_whole` says that the rules are all that their nodes have.
-    pub(super) fn complete(&mut self, shown: Self, inferred: &Inferred, is_whole: bool, notes: &mut Vec<String>) {
+    pub(super) fn complete(&mut self, shown: Self, inferred: &Inferred, is_whole: bool, notes: &mut Vec<Assumption>) {
         let mut contradictions = Vec::new();
         let of_rules: BTreeMap<String, &Value> = shown.services.iter().map(|one| (name(one), one)).collect();
         for service in &mut self.services {
@@ -148,7 +142,7 @@ impl Objects {
         let known: BTreeSet<String> = self.services.iter().map(name).collect();
         let new: Vec<Value> = shown.services.iter().filter(|one| !known.contains(&name(one))).cloned().collect();
         if !new.is_empty() && !known.is_empty() {
-            notes.push(format!("{} from the rules alone", counted(new.len(), "service")));
+            notes.push(format!("{} from the rules alone", counted(new.len(), "service")).into());
         }
         self.services.extend(new);
         let mut served: BTreeMap<String, bool> = BTreeMap::new();
@@ -173,7 +167,7 @@ impl Objects {
         let unknown =
             |(service, is_cut): (&String, &bool)| (*is_cut && !of_rules.contains_key(service)).then(|| service.clone());
         let unknown: Vec<String> = served.iter().filter_map(unknown).collect();
-        notes.extend(words_of_cut(&unknown));
+        notes.extend(words_of_cut(&unknown).map(Assumption::Assumed));
         for (service, is_cut) in &served {
             if !is_cut && of_rules.contains_key(service) {
                 let objects = self.endpoints.iter().filter(|one| service_of(one) == *service);
@@ -184,7 +178,7 @@ impl Objects {
         let more = contradictions.len().saturating_sub(SHOWN);
         notes.extend(contradictions.into_iter().take(SHOWN));
         if more > 0 {
-            notes.push(format!("{more} more contradictions of objects and rules"));
+            notes.push(format!("{more} more contradictions of objects and rules").into());
         }
     }
 
@@ -360,14 +354,8 @@ impl Objects {
 
 /// What is said of Services of which tables leave endpoints out that nothing else shows.
 fn words_of_cut(services: &[String]) -> Option<String> {
-    let more = if services.len() > SHOWN { ", ..." } else { "" };
-    let first = services.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
-    (!services.is_empty()).then(|| format!("a table omits endpoints of {first}{more}, and nothing else shows them"))
-}
-
-/// Whether endpoints are those of a table, which has no column for nodes. Its reader marks them.
-fn is_from_table(slice: &Value) -> bool {
-    slice["more"].is_boolean()
+    (!services.is_empty())
+        .then(|| format!("a table omits endpoints of {}, and nothing else shows them", list(services, SHOWN)))
 }
 
 /// The contradiction of the endpoints of a Service by its objects and by rules, if there is one. Terminating endpoints may be in rules;
@@ -377,7 +365,7 @@ fn contradiction<'a>(
     objects: impl Iterator<Item = &'a Value>,
     ports: impl Iterator<Item = &'a InferredPort>,
     is_whole: bool,
-) -> Option<String> {
+) -> Option<Assumption> {
     let (mut ready, mut serving, mut rules) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     for one in objects {
         ready.extend(endpoint_ips(one));
@@ -393,14 +381,11 @@ fn contradiction<'a>(
     if !rules.iter().any(is_other) && (!shows_all || ready.is_subset(&rules)) {
         return None;
     }
-    let words = |ips: &BTreeSet<IpAddr>| {
-        let all: Vec<String> = ips.iter().map(ToString::to_string).collect();
-        if all.is_empty() { "none".to_owned() } else { all.join(", ") }
-    };
+    let words = |ips: &BTreeSet<IpAddr>| if ips.is_empty() { "none".to_owned() } else { list(ips, usize::MAX) };
     let (objects, rules) = (words(&ready), words(&rules));
-    Some(format!(
-        "{CONTRADICTION}endpoints of {service} are {objects} in the objects, {rules} in the rules; using the objects"
-    ))
+    Some(Assumption::Contradiction(format!(
+        "endpoints of {service} are {objects} in the objects, {rules} in the rules; using the objects"
+    )))
 }
 
 /// Adds the fields that only the rules show to a Service.

@@ -12,6 +12,7 @@
 
 mod accessors;
 mod ad_hoc;
+mod assumption;
 mod connections;
 mod cut_tables;
 mod dumps;
@@ -21,6 +22,7 @@ mod evidence;
 mod flow_args;
 mod merge;
 mod names;
+mod node_port_addresses;
 mod objects;
 mod probes;
 mod ranges;
@@ -32,13 +34,12 @@ mod validity;
 pub use ad_hoc::with_ad_hoc_probe;
 pub(crate) use ad_hoc::{AdHocChange, is_typed, with_changes, with_files};
 pub use ad_hoc::{AdHocProbe, AdHocScenario, load_with_ad_hoc_probe};
+pub use assumption::Assumption;
 pub use connections::Connections;
 pub use dumps::NodeFile;
 pub use evidence::{from_evidence, from_pair};
 #[doc(hidden)]
 pub use flow_args::FlowArgs;
+pub(crate) use node_port_addresses::find_unassigned;
 pub use objects::{Assumed, Deviation, cluster_cidrs, from_objects, is_allocated};
 pub use probes::tests;
-
-/// The prefix of assumptions that resolve a contradiction between pieces.
-pub const CONTRADICTION: &str = "contradiction: ";

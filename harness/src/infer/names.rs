@@ -19,11 +19,14 @@ fn is_verified(port: &InferredPort) -> bool {
 
 /// Names the Services of ports: as the object with their cluster IP, else by the hash of their chains where it is a usual one and not that of the
 /// comment; and as the API accepts it. Returns what was changed.
-pub(super) fn settle(inferred: &mut Inferred, objects: &[(ObjectName, Vec<IpAddr>)]) -> (Vec<String>, Vec<Renamed>) {
+pub(super) fn adopt_names(
+    inferred: &mut Inferred,
+    objects: &[(ObjectName, Vec<IpAddr>)],
+) -> (Vec<String>, Vec<Renamed>) {
     let mut notes = Vec::new();
     let befores: Vec<String> = inferred.ports.iter().map(InferredPort::full_name).collect();
     for port in &mut inferred.ports {
-        let is_unnamed = is_unnamed(port);
+        let is_unnamed = port.is_unnamed();
         let of_ip = objects.iter().find(|(_, ips)| ips.iter().any(|ip| port.cluster_ips.contains(ip)));
         if let Some((name, _)) = of_ip {
             if port.service != *name {
@@ -56,17 +59,12 @@ pub(super) fn settle(inferred: &mut Inferred, objects: &[(ObjectName, Vec<IpAddr
     (notes, renamed)
 }
 
-/// Whether no rule names the service of a port.
-fn is_unnamed(port: &InferredPort) -> bool {
-    port.service.name.starts_with("unnamed-")
-}
-
 /// Makes ports without a name that have a cluster IP together with others ports of one Service, as the API has them. Returns what was changed.
 fn group_unnamed(ports: &mut [InferredPort]) -> Vec<String> {
     let mut of_ip: HashMap<IpAddr, (ObjectName, Vec<usize>)> = HashMap::new();
     // A port that rules name says what the others with its address are ports of.
-    let named = (0..ports.len()).filter(|at| !is_unnamed(&ports[*at]));
-    let order: Vec<usize> = named.chain((0..ports.len()).filter(|at| is_unnamed(&ports[*at]))).collect();
+    let named = (0..ports.len()).filter(|at| !ports[*at].is_unnamed());
+    let order: Vec<usize> = named.chain((0..ports.len()).filter(|at| ports[*at].is_unnamed())).collect();
     for at in order {
         let Some(ip) = ports[at].cluster_ips.first() else { continue };
         let known = of_ip.entry(*ip).or_insert_with(|| (ports[at].service.clone(), Vec::new()));
@@ -74,7 +72,7 @@ fn group_unnamed(ports: &mut [InferredPort]) -> Vec<String> {
     }
     let mut notes = Vec::new();
     for (ip, (service, all)) in of_ip {
-        let unnamed: Vec<usize> = all.iter().copied().filter(|at| is_unnamed(&ports[*at])).collect();
+        let unnamed: Vec<usize> = all.iter().copied().filter(|at| ports[*at].is_unnamed()).collect();
         if all.len() < 2 || unnamed.is_empty() {
             continue;
         }

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use svclab_rules::cluster::{Cluster, Endpoint, Family, ObjectName, ProxyConfig, ProxyMode, Service, ServiceType};
 use svclab_rules::compare::Finding;
 
+use super::Assumption;
 use super::endpoint_pods::{EndpointPod, EndpointPods, address_name};
 use crate::input::{Diagnostics, folder_of};
 use crate::scenario::{LEFT_OUT, NO_EFFECT, Note, Scenario, Tests, cluster, parse_with};
@@ -25,7 +26,7 @@ pub struct Assumed {
     /// The scenario. It has no tests.
     pub scenario: Scenario,
     /// What was assumed, a fragment in lower case each.
-    pub assumptions: Vec<String>,
+    pub assumptions: Vec<Assumption>,
     /// The nodes whose own rules are known; all nodes where there are none.
     pub nodes: Vec<String>,
     /// How the rules differ from those that kube-proxy writes; those of excerpts apart from what they do not show.
@@ -67,6 +68,7 @@ pub fn from_objects(text: &str, path: &Path) -> Result<Assumed, Diagnostics> {
     let read = |named: &Path| if named == itself { Ok(text.to_owned()) } else { Err(io::ErrorKind::NotFound.into()) };
     let scenario = parse_with(&written, path, &read, Tests::Optional)?;
     let nodes = scenario.cluster.nodes.iter().map(|node| node.name.clone()).collect();
+    let assumptions = assumptions.into_iter().map(Assumption::Assumed).collect();
     Ok(Assumed { scenario, assumptions, nodes, deviations: Vec::new() })
 }
 

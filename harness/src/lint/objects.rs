@@ -11,7 +11,7 @@ use super::deviations::subject;
 use super::finding::{Finding, Place};
 use super::lines::PortLines;
 use super::view::View;
-use crate::evidence::NodeRules;
+use crate::evidence::{ListedEndpoint, NodeRules, endpoints, is_cut};
 use crate::infer::Deviation;
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
@@ -62,7 +62,7 @@ fn ready(view: &View<'_>) -> BTreeMap<String, BTreeSet<IpAddr>> {
             };
             let key = key(object, name);
             let addresses = addresses(object);
-            if object["more"] == true || view.deviations.is_none() && is_selective(object) {
+            if is_cut(object) || view.deviations.is_none() && is_selective(object) {
                 open.insert(key);
                 continue;
             }
@@ -84,28 +84,9 @@ fn is_selective(slice: &Value) -> bool {
     endpoints.into_iter().any(|one| one["hints"].is_object() || one["conditions"]["ready"] == false)
 }
 
+/// The addresses of ready endpoints.
 fn addresses(object: &Value) -> Vec<IpAddr> {
-    let ip = |value: &Value| value.as_str().and_then(|text| text.parse::<IpAddr>().ok());
-    let array = |value: &Value| value.as_array().cloned().unwrap_or_default();
-    match object["kind"].as_str() {
-        Some("Endpoints") => array(&object["subsets"])
-            .iter()
-            .flat_map(|subset| array(&subset["addresses"]))
-            .filter_map(|address| ip(&address["ip"]))
-            .collect(),
-        Some("EndpointSlice") => array(&object["endpoints"])
-            .iter()
-            .filter(|endpoint| endpoint["conditions"]["ready"] != false)
-            .flat_map(|endpoint| array(&endpoint["addresses"]))
-            .filter_map(|address| ip(&address))
-            .collect(),
-        // A description of a Service lists its endpoints.
-        _ => array(&object["endpoints"])
-            .iter()
-            .filter_map(|one| one.as_str()?.parse::<SocketAddr>().ok())
-            .map(|one| one.ip())
-            .collect(),
-    }
+    endpoints(object).into_iter().filter(ListedEndpoint::is_ready).flat_map(|endpoint| endpoint.addresses).collect()
 }
 
 fn compared(

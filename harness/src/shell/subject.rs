@@ -6,7 +6,7 @@ use svclab_rules::cluster::Cluster;
 
 use super::places::deleted;
 use super::reply::Printed;
-use crate::infer::{AdHocChange, AdHocProbe, AdHocScenario, with_changes};
+use crate::infer::{AdHocChange, AdHocProbe, AdHocScenario, Assumption, with_changes};
 use crate::input::{Diagnostics, Reach};
 use crate::scenario::{Change, Scenario, Vantage, pod_label};
 
@@ -16,7 +16,7 @@ pub struct Subject {
     /// The scenario.
     pub scenario: Scenario,
     /// The assumptions made for plain Kubernetes objects.
-    pub assumptions: Vec<String>,
+    pub assumptions: Vec<Assumption>,
     /// The cluster as it is now.
     pub(super) cluster: Cluster,
     /// The number of changes by the scenario's steps.

@@ -6,7 +6,7 @@ use std::fmt::Display;
 pub fn list<T: Display>(items: impl IntoIterator<Item = T>, most: usize) -> String {
     let items: Vec<T> = items.into_iter().collect();
     // "and 1 more" is no shorter than the last item.
-    let listed = if items.len() > most + 1 { most } else { items.len() };
+    let listed = if items.len() > most.saturating_add(1) { most } else { items.len() };
     let words: Vec<String> = items[..listed].iter().map(T::to_string).collect();
     match items.len() - listed {
         0 => words.join(", "),

@@ -9,6 +9,7 @@ use svclab::infer::{self, Assumed, Connections, NodeFile};
 use svclab::scenario::{self, CniKind, Overlay, Scenario, Tests};
 use svclab::verify::{Disagreement, Options, verify};
 
+use crate::assumptions;
 use crate::each_file::each_file;
 use crate::saved_rules::is_without_services;
 
@@ -24,7 +25,7 @@ fn imported_with(text: &str, connections: Connections) -> Assumed {
 /// The text of a scenario with tests of all service ports, and the parsed scenario.
 fn read_again(assumed: &Assumed) -> (String, Scenario) {
     let (tests, _) = infer::tests(&assumed.scenario, &assumed.nodes);
-    let text = scenario::print(&assumed.scenario, &assumed.assumptions, &tests);
+    let text = scenario::print(&assumed.scenario, &assumptions(assumed), &tests);
     let nothing = |_: &Path| Err(std::io::ErrorKind::NotFound.into());
     let read = scenario::parse_with(&text, Path::new("bug.yaml"), &nothing, Tests::Optional);
     (text.clone(), read.unwrap_or_else(|errors| panic!("{errors}\n{text}")))
@@ -149,7 +150,9 @@ fn connections_of_a_dump_are_restored_where_asked() {
     let assumed = imported(&text);
     assert!(assumed.scenario.connections.is_empty());
     assert!(
-        assumed.assumptions.iter().any(|words| words.starts_with("connections are not restored without --connections"))
+        assumptions(&assumed)
+            .iter()
+            .any(|words| words.starts_with("connections are not restored without --connections"))
     );
     let (text, again) = read_again(&imported_with(&text, Connections::Restored));
     let entries: Vec<String> = again.connections.iter().map(ToString::to_string).collect();
@@ -228,7 +231,7 @@ fn an_assumption_never_makes_an_input_rejected() {
         NAME    ENDPOINTS           AGE\nWEB_1   169.254.1.1:8080    1d\n";
     let assumed = imported(&format!("```\n{saved}```\n\n```\n{table}```\n"));
     read_again(&assumed);
-    let said = assumed.assumptions.join("\n");
+    let said = assumptions(&assumed).join("\n");
     assert!(said.contains("IDLETIMER") && said.contains("CNI-FORWARD"), "{said}");
 }
 
@@ -280,8 +283,8 @@ fn endpoints_that_are_not_ready_are_no_contradiction(
          - {{addresses: [\"{address}\"], conditions: {{{conditions}}}}}\n"
     );
     let assumed = imported(&format!("```\n{rules}```\n\n```yaml\n{objects}```\n"));
-    let found = assumed.assumptions.iter().any(|words| words.contains("contradiction: endpoints of shop/backend"));
-    assert_eq!(found, contradicts, "{:#?}", assumed.assumptions);
+    let found = assumptions(&assumed).iter().any(|words| words.contains("contradiction: endpoints of shop/backend"));
+    assert_eq!(found, contradicts, "{:#?}", assumptions(&assumed));
 }
 
 /// A reply is expected if one is promised, for a single flow if many show that all endpoints are reached.
@@ -328,7 +331,7 @@ blackhole 10.99.0.0/16
     assert_eq!(nodes, expected, "{text}");
     let kind = scenario.cni.kind;
     assert_eq!(kind, CniKind::Bridge { hairpin: true, nf_call_iptables: false }, "{text}");
-    let said = assumed.assumptions.join("\n");
+    let said = assumptions(&assumed).join("\n");
     let words = [
         "1 route to the outside, to links and to single pods not imported: a lab creates its own",
         "`blackhole 10.99.0.0/16`, `10.200.0.0/16 via 192.168.7.250 dev eth0`",
@@ -346,7 +349,7 @@ fn routes_through_a_tunnel_show_an_overlay() {
     let assumed = with_routes(routes, "net.ipv4.ip_forward = 1");
     let (text, scenario) = read_again(&assumed);
     assert_eq!(scenario.cni.overlay, Overlay::Vxlan, "{text}");
-    let said = assumed.assumptions.join("\n");
+    let said = assumptions(&assumed).join("\n");
     assert!(said.contains("reached through VXLAN, because routes use flannel.1"), "{said}");
     assert!(!said.contains("routes not imported"), "{said}");
 }
@@ -370,7 +373,7 @@ fn nodes_among_objects_get_their_ranges_from_routes() {
     }
     let assumed = infer::from_evidence(&all, Path::new("dump"), &[], Connections::LeftOut)
         .unwrap_or_else(|errors| panic!("{errors}"));
-    let said = assumed.assumptions.join("\n");
+    let said = assumptions(&assumed).join("\n");
     assert!(said.contains("pod ranges of nodes from routes: n2 (10.244.2.0/24), n3 (10.244.3.0/24)"), "{said}");
     // Those on the same lines of two files are both listed.
     assert!(said.contains("`10.99.0.0/16 via 192.168.7.250 dev eth0`, `10.98.0.0/16 via"), "{said}");
@@ -383,7 +386,7 @@ fn nodes_among_objects_get_their_ranges_from_routes() {
 fn routes_that_show_too_little_are_listed(#[case] routes: &str, #[case] listed: &str) {
     let assumed = with_routes(routes, "net.bridge.bridge-nf-call-iptables = 0");
     let (text, scenario) = read_again(&assumed);
-    let said = assumed.assumptions.join("\n");
+    let said = assumptions(&assumed).join("\n");
     assert_eq!(scenario.cluster.nodes.len(), 3, "{text}");
     assert!(said.contains(listed) && said.contains("net.bridge.bridge-nf-call-iptables = 0"), "{said}");
 }

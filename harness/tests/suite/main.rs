@@ -65,6 +65,11 @@ mod each_file;
 #[expect(dead_code, reason = "shared with the tests of the generator")]
 mod golden_support;
 
+/// The assumptions for an input, in words.
+fn assumptions(assumed: &svclab::infer::Assumed) -> Vec<String> {
+    assumed.assumptions.iter().map(ToString::to_string).collect()
+}
+
 /// Output with the lines that were wrapped to fit the page joined again.
 fn unwrapped(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")

@@ -16,6 +16,7 @@ use svclab_rules::cluster::{
 };
 use svclab_rules::{iptables, nftables};
 
+use crate::assumptions;
 use crate::each_file::each_file;
 
 /// The scenario of a text.
@@ -26,7 +27,7 @@ fn from_rules(text: &str, file: &Path) -> Result<infer::Assumed, input::Diagnost
 /// The assumptions for a file.
 fn assumed(file: &Path) -> Result<Vec<String>, String> {
     let text = input::read_file(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-    from_rules(&text, file).map(|assumed| assumed.assumptions).map_err(|errors| errors.to_string())
+    from_rules(&text, file).map(|assumed| assumptions(&assumed)).map_err(|errors| errors.to_string())
 }
 
 /// The clusters without a Service that rules are written for.
@@ -133,7 +134,7 @@ fn assert_same_rules_are_written(file: &Path) {
 #[case::broken("*nat\n:KUBE-SERVICES - [0:0]\n-A KUBE-SERVICES --dport\nCOMMIT\n", ":3:", "`svclab dump show`")]
 #[case::nothing("Dear maintainers,\nplease find attached", "neither rules nor Kubernetes objects", "iptables-save")]
 fn what_shows_no_service_is_rejected(#[case] text: &str, #[case] message: &str, #[case] help: &str) {
-    let rejected = from_rules(text, Path::new("rules.txt")).map(|assumed| assumed.assumptions);
+    let rejected = from_rules(text, Path::new("rules.txt")).map(|assumed| assumptions(&assumed));
     let errors = rejected.map_err(|errors| errors.to_string()).expect_err("nothing can be assumed");
     assert!(errors.contains("rules.txt:") && errors.contains(message) && errors.contains(help), "{errors}");
 }

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 
 use super::endpoints::endpoints;
-use super::model::{Inferred, InferredPort, InferredProxy, Marked, bit};
+use super::model::{Inferred, InferredPort, InferredProxy, Marked, UNNAMED, bit};
 use super::unreferenced_endpoints::{Orphan, orphans};
 use crate::chains::iptables::{
     Known, MASQUERADE, NODE_PORTS, Names, Table, frontend, host, kind_of, service_in, transport,
@@ -103,7 +103,7 @@ impl<'a> Reader<'a> {
 
     /// Returns a service port, by the hash in its chains' names.
     fn port(&mut self, hash: ChainHash, protocol: Option<Protocol>) -> &mut InferredPort {
-        let unnamed = || format!("default/unnamed-{}", hash.as_str().to_lowercase());
+        let unnamed = || format!("default/{UNNAMED}{}", hash.as_str().to_lowercase());
         let names = &self.names;
         let port = self.ports.entry(hash).or_insert_with(|| {
             let name = names.get(&hash).cloned().unwrap_or_else(unnamed);
@@ -128,7 +128,7 @@ impl<'a> Reader<'a> {
     fn unnamed(&mut self, frontend: Frontend) -> Option<&mut InferredPort> {
         let words = frontend.address?.to_string().replace(['.', ':'], "-");
         let (protocol, number) = (frontend.protocol, frontend.port);
-        let name = format!("default/unnamed-{}:{}-{number}", words.trim_matches('-'), protocol.as_str());
+        let name = format!("default/{UNNAMED}{}:{}-{number}", words.trim_matches('-'), protocol.as_str());
         let hash = ChainHash::for_service_port(&name, protocol);
         self.names.entry(hash).or_insert(name);
         Some(self.port(hash, Some(protocol)))

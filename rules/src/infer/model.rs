@@ -86,6 +86,9 @@ pub struct InferredPort {
     pub also: Vec<(SocketAddr, SocketAddr)>,
 }
 
+/// The start of the names that are made up for services that no rule names.
+pub(super) const UNNAMED: &str = "unnamed-";
+
 impl InferredPort {
     /// Creates a port of which nothing else is known. `name` is kube-proxy's: `namespace/name:port`.
     pub(super) fn named(name: &str, protocol: Protocol) -> Self {
@@ -114,6 +117,11 @@ impl InferredPort {
             hash: None,
             also: Vec::new(),
         }
+    }
+
+    /// Returns whether no rule names its service.
+    pub fn is_unnamed(&self) -> bool {
+        self.service.name.starts_with(UNNAMED)
     }
 
     /// Returns the names that may be hashed in the names of its chains: up to 1.18 the name of an unnamed port ended in a colon.

@@ -77,7 +77,7 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         comments.push(format!("{left_out} more service-port tests were omitted; `svclab verify` covers them all"));
     }
     for words in assumed.assumptions.iter().filter(|_| !console.quiet) {
-        console.complain(format!("{}: assumed: {}", printable(&path), one_line(words)));
+        console.complain(format!("{}: assumed: {}", printable(&path), one_line(&words.to_string())));
     }
     let text = print(&assumed.scenario, &comments, &tests);
     super::write(&args.output, &text, console)?;

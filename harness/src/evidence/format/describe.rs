@@ -6,6 +6,7 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
+use super::super::endpoints::marked;
 use super::super::line::Line;
 use super::super::model::{Contents, Format};
 use super::super::repairs::{Repair, RepairSet};
@@ -248,10 +249,7 @@ fn service(all: &dyn Fn(&str) -> Vec<String>, one: &dyn Fn(&str) -> Option<Strin
         })
         .filter(|one| one.parse::<std::net::SocketAddr>().is_ok())
         .collect();
-    let mut service =
+    let service =
         json!({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec, "endpoints": endpoints});
-    if is_cut {
-        service["more"] = json!(true);
-    }
-    service
+    if is_cut { marked(service, true) } else { service }
 }

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::super::endpoints::marked;
 use super::super::line::Line;
 use super::super::model::{Contents, Format};
 use super::super::repairs::{Repair, RepairSet};
@@ -213,11 +214,10 @@ fn row(text: &str, kind: Kind, has_namespace: bool, namespace: Option<&str>) -> 
         Kind::Service => service(&words, metadata),
         Kind::Endpoints => {
             given(1)?;
-            let (addresses, more) = addresses(given(1));
+            let (addresses, is_cut) = addresses(given(1));
             let subsets = subsets(&addresses);
-            Some(
-                json!({"apiVersion": "v1", "kind": "Endpoints", "metadata": metadata, "subsets": subsets, "more": more}),
-            )
+            let endpoints = json!({"apiVersion": "v1", "kind": "Endpoints", "metadata": metadata, "subsets": subsets});
+            Some(marked(endpoints, is_cut))
         }
         Kind::EndpointSlice => slice(&words, &metadata),
         Kind::Node => node(&words),
@@ -316,7 +316,7 @@ fn slice(words: &[String], metadata: &Value) -> Option<Value> {
         .map(|port| json!({"port": port, "protocol": "TCP"}))
         .collect();
     let listed = words.get(3).map(String::as_str).unwrap_or_default();
-    let (listed, more) = listed.split_once(" + ").map_or((listed, false), |(listed, _)| (listed, true));
+    let (listed, is_cut) = listed.split_once(" + ").map_or((listed, false), |(listed, _)| (listed, true));
     let endpoints: Vec<Value> = listed
         .split(',')
         .filter(|ip| ip.parse::<std::net::IpAddr>().is_ok())
@@ -324,11 +324,12 @@ fn slice(words: &[String], metadata: &Value) -> Option<Value> {
         .collect();
     let name = metadata["name"].as_str().unwrap_or_default();
     let service = name.rsplit_once('-').map_or(name, |(service, _)| service);
-    Some(json!({
+    let slice = json!({
         "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": family,
         "metadata": {"name": name, "namespace": metadata["namespace"], "labels": {"kubernetes.io/service-name": service}},
-        "ports": ports, "endpoints": endpoints, "more": more,
-    }))
+        "ports": ports, "endpoints": endpoints,
+    });
+    Some(marked(slice, is_cut))
 }
 
 fn node(words: &[String]) -> Option<Value> {

@@ -30,7 +30,8 @@ pub(super) use self::dump::Dump;
 use self::placement::place;
 pub(super) use self::surroundings::HERE;
 use self::surroundings::Surroundings;
-use super::endpoint_nodes::settle;
+use super::Assumption;
+use super::endpoint_nodes::assign_nodes;
 use super::merge::Objects;
 use super::objects::{Around, Assumed, Deviation, file_name, own_name};
 use crate::input::{Diagnostics, Span};
@@ -70,32 +71,35 @@ pub(super) fn from_dumps(sides: &[(Vec<Dump>, &Path)], objects: &Objects) -> Res
         |named: &Path| if named == objects_path { Ok(listed.clone()) } else { Err(io::ErrorKind::NotFound.into()) };
     let mut scenario = parse_with(&written.to_string(), path, &read, Tests::Optional)?;
     scenario.inputs.remove(&objects_path);
-    settle(&mut scenario.cluster, objects);
+    assign_nodes(&mut scenario.cluster, objects);
     let settings = settings::assume(&inferred, &surroundings, dumps, objects, &mut scenario.cluster);
     let ports = counted(inferred.ports.len(), "service port");
     let nodes: Vec<String> = dumps.iter().map(|dump| dump.node.clone()).collect();
     let whose = if nodes.len() > 1 { "nodes" } else { "node" };
-    let mut assumptions = vec![format!("the rules, with {ports}, are those of {whose} {}", nodes.join(", "))];
+    let words = format!("the rules, with {ports}, are those of {whose} {}", nodes.join(", "));
+    let mut assumptions = vec![Assumption::Assumed(words)];
     if objects.has_machines() {
         let all: Vec<&str> = scenario.cluster.nodes.iter().map(|node| node.name.as_str()).collect();
-        assumptions.push(format!("nodes from the objects: {}; pod ranges are those of their pods", all.join(", ")));
+        let words = format!("nodes from the objects: {}; pod ranges are those of their pods", all.join(", "));
+        assumptions.push(words.into());
     } else {
-        assumptions.extend(surroundings.assumptions());
+        assumptions.extend(surroundings.assumptions().into_iter().map(Assumption::Assumed));
     }
     assumptions.extend(notes);
-    assumptions.extend(objects::assumptions(&inferred, &surroundings, mode));
+    assumptions.extend(objects::assumptions(&inferred, &surroundings, mode).into_iter().map(Assumption::Assumed));
     let made_up = objects::made_up(&inferred, objects, &scenario.cluster);
-    assumptions.extend(objects::made_up_words(&made_up, &inferred, &scenario.cluster));
+    assumptions
+        .extend(objects::made_up_words(&made_up, &inferred, &scenario.cluster).into_iter().map(Assumption::Assumed));
     assumptions.extend(settings);
-    assumptions.extend(bridge.map(|name| format!("pods are connected to a bridge {name}")));
+    assumptions.extend(bridge.map(|name| Assumption::Assumed(format!("pods are connected to a bridge {name}"))));
     let of_side = |(dumps, path): &(Vec<Dump>, &Path)| {
         let mut scenario = scenario.clone();
         scenario.name = format!("the rules of {}", one_line(&file_name(path)));
         scenario.file = path.to_path_buf();
         let (changes, deviations) = installed(&mut scenario, dumps, &made_up, path);
         // What a cut or a filter made of the text comes first: it alone is shown without `-v`.
-        let mut assumptions: Vec<String> = changes.into_iter().chain(assumptions.clone()).collect();
-        assumptions.push("a client pod `client-of-NODE` on every node and an outside host `outside`".to_owned());
+        let mut assumptions: Vec<Assumption> = changes.into_iter().chain(assumptions.clone()).collect();
+        assumptions.push("a client pod `client-of-NODE` on every node and an outside host `outside`".into());
         Assumed { scenario, assumptions, nodes: dumps.iter().map(|dump| dump.node.clone()).collect(), deviations }
     };
     Ok(sides.iter().map(of_side).collect())
@@ -107,18 +111,19 @@ fn installed(
     dumps: &[Dump],
     made_up: &BTreeSet<IpAddr>,
     path: &Path,
-) -> (Vec<String>, Vec<Deviation>) {
+) -> (Vec<Assumption>, Vec<Deviation>) {
     let (mut changes, mut deviations, mut ignored_rules) = (Vec::new(), Vec::new(), Vec::new());
     let origin = Span::start_of(path);
     for dump in dumps {
-        for (family, rules) in
-            install::rules(dump, &scenario.cluster, made_up, (&mut changes, &mut deviations, &mut ignored_rules))
-        {
+        let mut words = Vec::new();
+        let own = install::rules(dump, &scenario.cluster, made_up, (&mut words, &mut deviations, &mut ignored_rules));
+        changes.extend(words.into_iter().map(Assumption::Assumed));
+        for (family, rules) in own {
             let left_out = rules.nftables().and_then(|parsed| Note::tables_not_installed(parsed, origin.clone()));
             let of_all =
                 dump.parts.iter().find_map(|part| Note::tables_not_installed(part.rules.nftables()?, origin.clone()));
             if let Some(note) = left_out.or(of_all).filter(|note| !scenario.notes.contains(note)) {
-                changes.push(note.message.clone());
+                changes.push(Assumption::TablesNotInstalled(note.message.clone()));
                 scenario.notes.push(note);
             }
             scenario.rules.push(OtherRules {
@@ -129,7 +134,10 @@ fn installed(
                 install: Install::Instead,
             });
         }
-        for (family, rules, install) in install::others(dump, &mut changes, &mut ignored_rules) {
+        let mut words = Vec::new();
+        let others = install::others(dump, &mut words, &mut ignored_rules);
+        changes.extend(words.into_iter().map(Assumption::Assumed));
+        for (family, rules, install) in others {
             scenario.rules.push(OtherRules {
                 place: Place::Node(dump.node.clone()),
                 family,
@@ -154,7 +162,7 @@ fn joined(
     shown: Value,
     (dumps, around): (&[Dump], &Surroundings),
     inferred: &Inferred,
-    notes: &mut Vec<String>,
+    notes: &mut Vec<Assumption>,
 ) -> Value {
     if objects.is_empty() {
         return shown;
@@ -169,7 +177,7 @@ fn joined(
                 all.nodes.push(json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}));
             }
         }
-        notes.extend(place(&around.machines, &mut shown, &mut all));
+        notes.extend(place(&around.machines, &mut shown, &mut all).map(Assumption::Assumed));
     } else {
         all.nodes.clone_from(&shown.nodes);
     }
@@ -177,10 +185,8 @@ fn joined(
     if dumps.iter().all(|dump| !dump.lists_services()) {
         let left_out = all.retain_shown(inferred);
         if left_out > 0 {
-            notes.push(format!(
-                "{} of the objects that the excerpt does not show left out",
-                counted(left_out, "service")
-            ));
+            let count = counted(left_out, "service");
+            notes.push(format!("{count} of the objects that the excerpt does not show left out").into());
         }
     }
     all.complete(shown, inferred, dumps.iter().all(Dump::is_whole), notes);

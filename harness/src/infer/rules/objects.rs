@@ -23,7 +23,7 @@ pub(super) fn objects(inferred: &Inferred, around: &Surroundings, mode: ProxyMod
 
 /// What was assumed of Services, in words.
 pub(super) fn assumptions(inferred: &Inferred, around: &Surroundings, mode: ProxyMode) -> Vec<String> {
-    let unnamed = inferred.ports.iter().filter(|port| port.service.name.starts_with("unnamed-")).count();
+    let unnamed = inferred.ports.iter().filter(|port| port.is_unnamed()).count();
     let mut assumptions = Vec::new();
     if unnamed > 0 {
         assumptions

@@ -15,20 +15,20 @@ use super::configuration::Configuration;
 use super::dump::Dump;
 use super::surroundings::Surroundings;
 use crate::evidence::{NodeRules, Release};
-use crate::infer::CONTRADICTION;
+use crate::infer::Assumption;
 use crate::infer::merge::Objects;
 use crate::infer::objects::{cluster_cidrs, wide};
 use crate::text::{counted, one_line};
 
-/// Sets the configuration whose rules are the closest to those of dumps, and of these the release that the text names; returns the assumptions in
-/// words.
+/// Sets the configuration whose rules are the closest to those of dumps, and of these the release that the text names; returns the
+/// assumptions.
 pub(super) fn assume(
     inferred: &Inferred,
     around: &Surroundings,
     dumps: &[Dump],
     objects: &Objects,
     cluster: &mut Cluster,
-) -> Vec<String> {
+) -> Vec<Assumption> {
     let nodes: Vec<&str> = dumps.iter().map(|dump| dump.node.as_str()).collect();
     let named = named(&objects.releases, &nodes);
     // An excerpt says less than whole rules.
@@ -81,7 +81,7 @@ pub(super) fn assume(
     };
     let why = if is_assumed { ", from the pod ranges: no rule shown contains it" } else { "" };
     let all = [format!("kube-proxy {versions}, {differs}"), format!("{}{why}", local_sources(&cluster.proxy))];
-    all.into_iter().chain(contradiction).collect()
+    all.into_iter().map(Assumption::Assumed).chain(contradiction).collect()
 }
 
 /// The release that a text names for nodes, or else for the cluster.
@@ -97,17 +97,17 @@ fn adopt(
     closest: Option<&[Finding]>,
     named: &Release,
     versions: &str,
-) -> Option<String> {
+) -> Option<Assumption> {
     let proxy = ProxyConfig { version: named.version.to_string(), ..cluster.proxy.clone() };
     if trials.differences(cluster, &proxy).as_deref().map(weight) == closest.map(weight) {
         cluster.proxy = proxy;
         return None;
     }
     let file = named.file.as_ref().map(|file| format!("{} ", one_line(file))).unwrap_or_default();
-    Some(format!(
-        "{CONTRADICTION}Kubernetes {} in {file}line {}, kube-proxy {versions} in the rules; using the rules",
+    Some(Assumption::Contradiction(format!(
+        "Kubernetes {} in {file}line {}, kube-proxy {versions} in the rules; using the rules",
         named.version, named.line
-    ))
+    )))
 }
 
 /// The range of the pods of each family: that around those of all nodes, or around those of most where they are far apart.

@@ -4,6 +4,7 @@ use rstest::rstest;
 use svclab::verify::{Options, verify};
 
 use super::{NODES, failures, filtered, imported, saved, without};
+use crate::assumptions;
 
 /// If no rule names the range of pods, one is assumed.
 #[test]
@@ -12,7 +13,7 @@ fn a_range_of_pods_that_is_not_shown_is_assumed() {
     let assumed = imported(&format!("$ iptables-save | grep -E 'KUBE-(SEP|SERVICES)' | grep -v '! -s'\n{left}"));
     assert_eq!(assumed.scenario.cluster.proxy.cluster_cidrs.len(), 1);
     assert!(
-        assumed.assumptions.iter().any(|words| words.starts_with("clusterCIDR 10.244.0.0/16, from the pod ranges"))
+        assumptions(&assumed).iter().any(|words| words.starts_with("clusterCIDR 10.244.0.0/16, from the pod ranges"))
     );
     assert_eq!(failures(&assumed), Vec::<String>::new());
 }
@@ -25,8 +26,8 @@ fn a_range_of_pods_that_is_not_shown_is_assumed() {
 #[case::other_rules("Server Version: v1.18.2", "1.37", true)]
 fn the_release_is_that_which_the_text_names(#[case] text: &str, #[case] version: &str, #[case] contradicts: bool) {
     let assumed = imported(&format!("{}\n\n{text}\n", saved()));
-    assert_eq!(assumed.scenario.cluster.proxy.version, version, "{:#?}", assumed.assumptions);
-    assert_eq!(assumed.assumptions.iter().any(|words| words.starts_with("contradiction: Kubernetes")), contradicts);
+    assert_eq!(assumed.scenario.cluster.proxy.version, version, "{:#?}", assumptions(&assumed));
+    assert_eq!(assumptions(&assumed).iter().any(|words| words.starts_with("contradiction: Kubernetes")), contradicts);
 }
 
 /// An endpoint that occurs only in the chain of policy Local, while others are ready, is terminating.
@@ -40,7 +41,9 @@ fn an_endpoint_for_policy_local_alone_is_terminating(
     let endpoints = || assumed.scenario.cluster.slices.iter().flat_map(|slice| &slice.endpoints);
     assert!(endpoints().any(|endpoint| endpoint.terminating && endpoint.serving == Some(true) && !endpoint.ready));
     assert!(endpoints().any(|endpoint| endpoint.ready));
-    assert!(assumed.assumptions.iter().any(|words| words.contains("is terminating: only the chain for policy Local")));
+    assert!(
+        assumptions(&assumed).iter().any(|words| words.contains("is terminating: only the chain for policy Local"))
+    );
 }
 
 /// A chain alone is enough to recognise a service; invented properties of the service are reported and do not fail.
@@ -54,7 +57,7 @@ fn a_service_is_named_by_the_comments_of_its_endpoints(
     let service = &assumed.scenario.cluster.services[0];
     assert_eq!(service.name.to_string(), "default/internal-local-node-port");
     let said = format!("default/internal-local-node-port (cluster IP {}, port 8080)", service.cluster_ips[0]);
-    assert!(assumed.assumptions.iter().any(|words| words.contains(&said)), "{:#?}", assumed.assumptions);
+    assert!(assumptions(&assumed).iter().any(|words| words.contains(&said)), "{:#?}", assumptions(&assumed));
     assert_eq!(failures(&assumed), Vec::<String>::new());
 }
 
@@ -70,7 +73,7 @@ fn shares_of_hidden_endpoints_are_no_failure(#[case] share: &str, #[case] is_fou
     let lines = filtered("grep 10.244.1", &saved);
     assert!(lines.contains(share), "{lines}");
     let assumed = imported(&format!("$ iptables-save | grep 10.244.1\n{lines}"));
-    assert_eq!(!failures(&assumed).is_empty(), is_found, "{}", assumed.assumptions.join("\n"));
+    assert_eq!(!failures(&assumed).is_empty(), is_found, "{}", assumptions(&assumed).join("\n"));
 }
 
 /// For uneven shares, the example is the failing connection, with the rules that it passes.

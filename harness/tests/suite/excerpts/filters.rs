@@ -7,6 +7,7 @@ use svclab::evidence;
 use svclab::infer;
 
 use super::{failures, filtered, golden, grave, imported, is_sound, is_sound_of, listed, saved, without};
+use crate::assumptions;
 
 /// A filter may have removed a rule, in either language.
 #[test]
@@ -16,7 +17,7 @@ fn what_a_filter_leaves_is_an_excerpt() {
     let is_excerpt = |command: &str| {
         let left = without(&saved, |line| line.contains("fully-random"));
         let assumed = imported(&format!("$ {command}\n{left}"));
-        assumed.assumptions.iter().any(|words| words.contains("are an excerpt"))
+        assumptions(&assumed).iter().any(|words| words.contains("are an excerpt"))
     };
     assert!(!is_excerpt("nft list ruleset"));
     assert!(is_excerpt("nft list ruleset | grep -v fully-random"));
@@ -92,7 +93,7 @@ fn rows_without_their_heading_are_of_no_other_chain(
         filtered("grep -v SEP", &listed(if options == "-nvxL" { "legacy-ipv4-L-n-v-x" } else { "legacy-ipv4-L-n" }));
     let command = if has_command { format!("# iptables -t nat {options} | grep -v SEP\n") } else { String::new() };
     let assumed = imported(&format!("{command}{rows}"));
-    assert_eq!(failures(&assumed), Vec::<String>::new(), "{rows}{}", assumed.assumptions.join("\n"));
+    assert_eq!(failures(&assumed), Vec::<String>::new(), "{rows}{}", assumptions(&assumed).join("\n"));
 }
 
 /// The heading before a row that `grep` picked need not be that of its chain.
@@ -116,7 +117,7 @@ fn picked_rows_are_in_the_chains_that_they_name(
         "{text}"
     );
     if let Ok(assumed) = infer::from_evidence(&evidence, Path::new("dump"), &[], infer::Connections::LeftOut) {
-        assert_eq!(failures(&assumed), Vec::<String>::new(), "{text}{}", assumed.assumptions.join("\n"));
+        assert_eq!(failures(&assumed), Vec::<String>::new(), "{text}{}", assumptions(&assumed).join("\n"));
     }
 }
 
@@ -132,7 +133,7 @@ fn what_a_filter_would_show_is_missing(#[case] filter: &str, #[case] is_found: b
     let lost = without(&saved(), |line| line.contains("--to-destination 10.244.1.30:8080"));
     let text = format!("$ iptables-save | {filter}\n{}", filtered(filter, &lost));
     let assumed = imported(&text);
-    assert_eq!(!failures(&assumed).is_empty(), is_found, "{}", assumed.assumptions.join("\n"));
+    assert_eq!(!failures(&assumed).is_empty(), is_found, "{}", assumptions(&assumed).join("\n"));
     let names_it = |words: &String| words.contains("the DNAT to endpoint 10.244.1.30:8080 is missing");
     assert_eq!(grave(&text).iter().any(names_it), is_found, "{:#?}", grave(&text));
 }

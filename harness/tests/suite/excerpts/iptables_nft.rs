@@ -7,6 +7,7 @@ use rstest::rstest;
 use svclab::evidence::{self, node_rules};
 
 use super::{failures, golden, grave, imported, without};
+use crate::assumptions;
 
 /// What nft prints of saved rules.
 fn listed(saved: &str) -> String {
@@ -85,7 +86,7 @@ fn node_ports_with_policy_local_are_healthy() {
 fn assert_healthy(recording: &str) {
     let text = of(recording);
     let assumed = imported(&text);
-    assert_eq!(failures(&assumed), Vec::<String>::new(), "{}", assumed.assumptions.join("\n"));
+    assert_eq!(failures(&assumed), Vec::<String>::new(), "{}", assumptions(&assumed).join("\n"));
     let bad: Vec<String> = grave(&text).into_iter().filter(|words| !words.starts_with("rules-not-read")).collect();
     assert_eq!(bad, Vec::<String>::new());
 }
@@ -125,7 +126,7 @@ fn what_a_cut_explains_is_no_failure(#[case] cut: fn(&str) -> String) {
         &[],
         svclab::infer::Connections::LeftOut,
     ) {
-        assert_eq!(failures(&assumed), Vec::<String>::new(), "{text}{}", assumed.assumptions.join("\n"));
+        assert_eq!(failures(&assumed), Vec::<String>::new(), "{text}{}", assumptions(&assumed).join("\n"));
     }
 }
 
@@ -141,7 +142,7 @@ fn what_nft_prints_of_rules_of_the_same_folder_is_no_other_rule_set() {
     let assumed = svclab::infer::from_evidence(&all, dump, &[], svclab::infer::Connections::LeftOut)
         .unwrap_or_else(|errors| panic!("{errors}"));
     assert_eq!(failures(&assumed), Vec::<String>::new());
-    assert!(assumed.assumptions.iter().any(|note| note.contains("vm/nft.txt are those of vm/iptables-nft.txt")));
+    assert!(assumptions(&assumed).iter().any(|note| note.contains("vm/nft.txt are those of vm/iptables-nft.txt")));
     let ids: Vec<&str> = svclab::lint::lint(&all).iter().map(|finding| finding.id).collect();
     assert!(!ids.contains(&"rules-not-read"), "{ids:?}");
     // Another folder is another node.

@@ -8,6 +8,7 @@ use svclab::evidence;
 use svclab::infer;
 
 use super::{failures, filtered, golden, grave, imported, without};
+use crate::assumptions;
 
 fn nft() -> String {
     golden("small-cluster/v1.36-nftables/nft-ruleset.txt")
@@ -29,7 +30,7 @@ fn what_a_filter_of_nft_hides_is_no_failure(
 ) {
     let text = format!("$ nft list ruleset | {filter}\n{}", filtered(filter, &nft()));
     let assumed = imported(&text);
-    assert_eq!(failures(&assumed), Vec::<String>::new(), "{}", assumed.assumptions.join("\n"));
+    assert_eq!(failures(&assumed), Vec::<String>::new(), "{}", assumptions(&assumed).join("\n"));
     // Lines that cannot be read are reported, but are not a defect.
     let bad: Vec<String> = grave(&text).into_iter().filter(|words| !words.starts_with("rules-not-read")).collect();
     assert_eq!(bad, Vec::<String>::new());
@@ -61,7 +62,7 @@ fn what_all_lines_of_nft_lack_was_left_out(
     let whole = golden(&format!("{recording}-nftables/nft-ruleset.txt"));
     let text = filtered(&format!("grep -v '{word}'"), &whole);
     let assumed = imported(&text);
-    assert_eq!(failures(&assumed), Vec::<String>::new(), "{}", assumed.assumptions.join("\n"));
+    assert_eq!(failures(&assumed), Vec::<String>::new(), "{}", assumptions(&assumed).join("\n"));
     // If elements span several lines, the remaining lines are not read.
     let bad: Vec<String> = grave(&text).into_iter().filter(|words| !words.starts_with("rules-not-read")).collect();
     assert_eq!(bad, Vec::<String>::new());
@@ -118,7 +119,7 @@ fn a_part_of_a_table_of_nft_is_a_part(#[case] what: &str) {
     if let Ok(assumed) =
         infer::from_evidence(&evidence::read(&text), Path::new("dump"), &[], infer::Connections::LeftOut)
     {
-        assert_eq!(failures(&assumed), Vec::<String>::new(), "{text}{}", assumed.assumptions.join("\n"));
+        assert_eq!(failures(&assumed), Vec::<String>::new(), "{text}{}", assumptions(&assumed).join("\n"));
     }
 }
 

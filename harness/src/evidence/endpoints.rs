@@ -1,0 +1,94 @@
+//! The endpoints in Kubernetes objects, and what the readers of tables mark in these.
+
+use std::net::{IpAddr, SocketAddr};
+
+use serde_json::{Value, json};
+
+/// The field in which the readers of tables and descriptions say whether endpoints are left out.
+const MARK: &str = "more";
+
+static NOTHING: Value = Value::Null;
+
+/// An endpoint in an object.
+pub(crate) struct ListedEndpoint<'v> {
+    pub(crate) addresses: Vec<IpAddr>,
+    /// The ports, as the object has them.
+    ports: &'v Value,
+    conditions: &'v Value,
+}
+
+impl ListedEndpoint<'_> {
+    /// The numbers of its ports.
+    pub(crate) fn ports(&self) -> impl Iterator<Item = u64> + '_ {
+        list(self.ports).filter_map(|port| port["port"].as_u64())
+    }
+
+    /// Whether it is ready, which is the default.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.conditions["ready"] != false
+    }
+
+    /// Whether it serves while it is terminating: kube-proxy uses it if no other one is ready.
+    pub(crate) fn serves_terminating(&self) -> bool {
+        self.conditions["serving"] == true && self.conditions["terminating"] == true
+    }
+}
+
+/// The endpoints in an EndpointSlice or Endpoints, and in the description of a Service, which has no ports of them.
+pub(crate) fn endpoints(object: &Value) -> Vec<ListedEndpoint<'_>> {
+    match object["kind"].as_str() {
+        Some("Endpoints") => list(&object["subsets"]).flat_map(of_subset).collect(),
+        Some("EndpointSlice") => {
+            let (ports, endpoints) = (&object["ports"], list(&object["endpoints"]));
+            let addresses = |endpoint: &Value| list(&endpoint["addresses"]).filter_map(ip).collect();
+            endpoints
+                .map(|one| ListedEndpoint { addresses: addresses(one), ports, conditions: &one["conditions"] })
+                .collect()
+        }
+        Some("Service") => {
+            let address = |one: &Value| Some(one.as_str()?.parse::<SocketAddr>().ok()?.ip());
+            let addresses = list(&object["endpoints"]).filter_map(address);
+            addresses.map(|ip| ListedEndpoint { addresses: vec![ip], ports: &NOTHING, conditions: &NOTHING }).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn of_subset(subset: &Value) -> impl Iterator<Item = ListedEndpoint<'_>> {
+    let addresses = list(&subset["addresses"]).filter_map(|address| ip(&address["ip"]));
+    addresses.map(|ip| ListedEndpoint { addresses: vec![ip], ports: &subset["ports"], conditions: &NOTHING })
+}
+
+fn list(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
+
+fn ip(value: &Value) -> Option<IpAddr> {
+    value.as_str()?.parse().ok()
+}
+
+/// Marks an object as one of a table or description, some of whose endpoints may be left out.
+pub(super) fn marked(mut object: Value, is_cut: bool) -> Value {
+    object[MARK] = json!(is_cut);
+    object
+}
+
+/// Whether a table or description leaves some of these endpoints out.
+pub(crate) fn is_cut(object: &Value) -> bool {
+    object[MARK] == true
+}
+
+/// Whether endpoints are those of a table, which has no column for nodes.
+pub(crate) fn is_from_table(object: &Value) -> bool {
+    object[MARK].is_boolean()
+}
+
+/// Removes what only the readers of evidence add to objects.
+pub(crate) fn remove_marks(object: &mut Value) {
+    if let Some(fields) = object.as_object_mut() {
+        fields.remove(MARK);
+        if fields["kind"] == "Service" {
+            fields.remove("endpoints");
+        }
+    }
+}

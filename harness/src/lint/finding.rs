@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use svclab_rules::cluster::ProxyMode;
+use svclab_rules::compare::Subject;
 
 use super::catalog::{self, Entry};
 use super::severity::Severity;
@@ -33,13 +34,21 @@ pub struct Finding {
     pub effect: String,
     /// The mode of kube-proxy whose rules it is in.
     pub mode: ProxyMode,
+    /// The chain or Service that it is about, if others may find the same of it.
+    pub(super) subject: Option<Subject>,
 }
 
 impl Finding {
     /// A finding of a kind of the catalog, with its usual severity.
     pub(super) fn new(id: &'static str, place: Place, message: impl Into<String>, effect: impl Into<String>) -> Self {
         let severity = catalog::entry(id).map_or(Severity::Info, |entry| entry.severity);
-        Self { id, severity, place, message: message.into(), effect: effect.into(), mode: ProxyMode::Iptables }
+        let (message, effect) = (message.into(), effect.into());
+        Self { id, severity, place, message, effect, mode: ProxyMode::Iptables, subject: None }
+    }
+
+    /// Sets what the finding is about.
+    pub(super) fn about(self, subject: Subject) -> Self {
+        Self { subject: Some(subject), ..self }
     }
 
     /// Sets the severity.

@@ -29,11 +29,9 @@ pub(super) fn find(view: &View<'_>, deviations: &[Deviation], found: &[Finding])
     };
     let is_certain = |one: &&Deviation| !is_setting(one);
     let findings = of_excerpts().filter(is_certain).filter_map(|deviation| finding(view, deviation));
-    // Both name the chain first.
-    let is_same = |one: &Finding, other: &Finding| {
-        one.id == other.id && one.message.split_once(':').is_some_and(|(chain, _)| other.message.starts_with(chain))
-    };
-    let is_new = |one: &Finding| !found.iter().any(|other| is_same(one, other));
+    let known: HashSet<(&str, &Subject)> =
+        found.iter().filter_map(|finding| Some((finding.id, finding.subject.as_ref()?))).collect();
+    let is_new = |one: &Finding| one.subject.as_ref().is_none_or(|subject| !known.contains(&(one.id, subject)));
     let mut findings: Vec<Finding> = findings.filter(is_new).collect();
     if let Some(first) = findings.get(MAX).map(|first| first.place.clone()) {
         let message = format!("{} more rules are missing", findings.len() - MAX);
@@ -72,7 +70,8 @@ fn finding(view: &View<'_>, deviation: &Deviation) -> Option<Finding> {
     };
     let place = Place { file: deviation.file.clone(), line: line.unwrap_or(deviation.line) };
     let message = format!("{subject}: {fact} is missing: the text would show it if the node had it");
-    Some(Finding::new(id, place, message, effect).graded(severity).with_mode(deviation.mode))
+    let finding = Finding::new(id, place, message, effect).about(deviation.finding.subject.clone());
+    Some(finding.graded(severity).with_mode(deviation.mode))
 }
 
 /// The line of a chain's first rule.

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use svclab_rules::cascade::{Cascade, Kind, StructureDefect, shares};
 use svclab_rules::cluster::ProxyMode;
+use svclab_rules::compare::Subject;
 use svclab_rules::iptables::{Match, Rule, TableName, Target, UNREAD};
 use svclab_rules::ruleset::Rules;
 
@@ -69,6 +70,7 @@ fn structure_finding(
         StructureDefect::MissingJump { table, chain, effect, .. } => {
             let subject = Subject::Chain { table, name: chain.clone() };
             Finding::new("missing-jump", place(table_named(table), chain, 1), defect.to_string(), *effect)
+                .about(subject)
         }
         StructureDefect::Repeated { table, chain, first, times, .. } => {
             let effect = format!(

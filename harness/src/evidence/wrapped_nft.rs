@@ -6,8 +6,7 @@ use super::format;
 use super::line::Line;
 use super::repairs::Repair;
 
-/// The narrowest terminal, and how wide it shows a tab.
-const NARROWEST: usize = 60;
+/// How wide a terminal shows a tab.
 const TAB: usize = 8;
 
 /// Joins the lines of nft's tables that were wrapped at one width. What was joined leaves a blank line.
@@ -56,13 +55,10 @@ fn join_in(lines: &mut [Line<'_>]) {
     }
 }
 
-/// The length of the longest lines, if several of them, and most, go on in the next.
+/// The length of the longest lines, if they go on in the next.
 fn width(lines: &[Line<'_>], lengths: &[usize], margin: &str) -> Option<usize> {
-    let width = lengths.iter().copied().max().filter(|width| *width >= NARROWEST)?;
-    let longest = || lengths.iter().zip(lines.windows(2)).filter(|(length, _)| **length == width).map(|(_, pair)| pair);
-    let wrapped: Vec<_> = longest().filter(|pair| is_rest(&pair[0].text, &pair[1], margin)).collect();
-    let is_sure = wrapped.len() >= 2 || wrapped.iter().any(|pair| is_open(&pair[0].text));
-    (is_sure && wrapped.len() * 2 > longest().count()).then_some(width)
+    let goes_on = |at: usize| lines.get(at + 1).map(|next| is_rest(&lines[at].text, next, margin));
+    format::wrapping_width(lengths, goes_on, |at| is_open(&lines[at].text))
 }
 
 /// A line without what all are indented by.

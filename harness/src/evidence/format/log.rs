@@ -34,24 +34,27 @@ fn is_logrus(line: &str) -> bool {
 
 /// `proxier.go:123] "Syncing iptables rules"`, and `"Syncing iptables rules" ipFamily="IPv4"`: the head of the line is cut off.
 fn is_headless(line: &str) -> bool {
-    let of_source = || {
-        let (place, _) = line.split_once("] ")?;
-        let (file, number) = place.rsplit_once(".go:")?;
-        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_-/.".contains(&byte);
-        (file.bytes().all(is_name) && !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
-            .then_some(())
+    is_after_source(line) || is_message(line)
+}
+
+/// `proxier.go:123] ...`
+fn is_after_source(line: &str) -> bool {
+    let place = line.split_once("] ").and_then(|(place, _)| place.rsplit_once(".go:"));
+    let Some((file, number)) = place else { return false };
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_-/.".contains(&byte);
+    file.bytes().all(is_name) && !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// `"Syncing iptables rules" ipFamily="IPv4"`
+fn is_message(line: &str) -> bool {
+    let parts = line.strip_prefix('"').and_then(|rest| rest.split_once("\" "));
+    let Some((message, (key, value))) = parts.and_then(|(message, rest)| Some((message, rest.split_once('=')?))) else {
+        return false;
     };
-    let of_message = || {
-        let (message, rest) = line.strip_prefix('"')?.split_once("\" ")?;
-        let (key, value) = rest.split_once('=')?;
-        let is_message = message.starts_with(|first: char| first.is_ascii_uppercase()) && message.contains(' ');
-        let is_key = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-/".contains(&byte));
-        (is_message
-            && is_key
-            && value.starts_with(['"', '<', '[', '{', '&']) | value.starts_with(|own: char| own.is_ascii_digit()))
-        .then_some(())
-    };
-    of_source().or_else(of_message).is_some()
+    let is_sentence = message.starts_with(|first: char| first.is_ascii_uppercase()) && message.contains(' ');
+    let is_key = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-/".contains(&byte));
+    let is_value = value.starts_with(['"', '<', '[', '{', '&']) || value.starts_with(|own: char| own.is_ascii_digit());
+    is_sentence && is_key && is_value
 }
 
 pub(super) fn read(lines: &[Line<'_>], _: &Context) -> Option<Block> {

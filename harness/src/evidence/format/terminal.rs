@@ -39,10 +39,22 @@ pub(in super::super) fn width(lines: &[Line<'_>]) -> Option<usize> {
     let own = lines.iter().take(SAMPLE).take_while(|line| !line.is_fence());
     let length = |line: &Line<'_>| if output.has(line) { line.text.chars().count() } else { 0 };
     let lengths: Vec<usize> = own.map(length).collect();
+    wrapping_width(&lengths, |at| lines.get(at + 1).map(is_rest), |_| false)
+}
+
+/// The width at which lines of some lengths were wrapped: that of the longest ones, if most of them go on in the next line, and these are
+/// several, or one of which that is sure. `goes_on` is given the position of a line; it returns `None` if there is no next one.
+pub(in super::super) fn wrapping_width(
+    lengths: &[usize],
+    goes_on: impl Fn(usize) -> Option<bool>,
+    is_sure: impl Fn(usize) -> bool,
+) -> Option<usize> {
     let width = lengths.iter().copied().max().filter(|width| *width >= NARROWEST)?;
-    let longest = || lengths.iter().zip(lines.iter().skip(1)).filter(|(length, _)| **length == width);
-    let wrapped = longest().filter(|(_, next)| is_rest(next)).count();
-    (wrapped >= 2 && wrapped * 2 > longest().count()).then_some(width)
+    let longest = (0..lengths.len()).filter(|at| lengths[*at] == width);
+    let longest: Vec<(usize, bool)> = longest.filter_map(|at| Some((at, goes_on(at)?))).collect();
+    let wrapped: Vec<usize> = longest.iter().filter(|(_, goes_on)| *goes_on).map(|(at, _)| *at).collect();
+    let is_certain = wrapped.len() >= 2 || wrapped.iter().any(|at| is_sure(*at));
+    (is_certain && wrapped.len() * 2 > longest.len()).then_some(width)
 }
 
 /// Whether a line is the rest of another one: it is of no format, and has no column of options. A row may end in blanks.

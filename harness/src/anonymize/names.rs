@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 use svclab_rules::ruleset::Rules;
 
-use super::vocabulary::is_plain;
+use super::vocabulary::is_ordinary_word;
 use crate::evidence::{Contents, Evidence, node_rules};
 
 /// Fields of objects whose values are names.
@@ -47,5 +47,5 @@ fn collect(value: &Value, names: &mut HashSet<String>) {
 
 fn add(name: &str, names: &mut HashSet<String>) {
     let parts = name.split(|letter: char| !letter.is_alphanumeric());
-    names.extend(parts.filter(|part| is_plain(part)).map(str::to_lowercase));
+    names.extend(parts.filter(|part| is_ordinary_word(part)).map(str::to_lowercase));
 }

@@ -7,7 +7,7 @@ use std::ops::Range;
 use ipnet::IpNet;
 
 use super::notation::{Notation, dashed, parts_ipv4, reversed};
-use super::vocabulary::{is_known, is_plain};
+use super::vocabulary::{is_known, is_ordinary_word};
 
 /// Name prefixes of pods' interfaces, which continue with a hash of the pod's name.
 const INTERFACES: [&str; 8] = ["cali", "veth", "lxc", "azv", "gke", "eni", "tap", "ovs"];
@@ -181,7 +181,7 @@ fn goes_on(text: &str) -> bool {
 /// Returns whether a word is one of the language, not a name.
 fn is_ordinary(text: &str, at: &Range<usize>, names: &HashSet<String>, wording: Wording) -> bool {
     let word = &text[at.clone()];
-    if wording == Wording::Command || !is_plain(word) || !stands_alone(text, at.start, word.len()) {
+    if wording == Wording::Command || !is_ordinary_word(word) || !stands_alone(text, at.start, word.len()) {
         return false;
     }
     let [before, after] = neighbours(text, at);
@@ -227,7 +227,7 @@ fn is_quoted(text: &str, at: &Range<usize>) -> bool {
 }
 
 /// Splits a text into words without knowledge of formats, and leaves out those that do not identify anyone.
-pub(super) fn plain_words<'t>(
+pub(super) fn ordinary_words<'t>(
     text: &'t str,
     names: &HashSet<String>,
     wording: Wording,
@@ -237,7 +237,7 @@ pub(super) fn plain_words<'t>(
         let at = word.as_ptr() as usize - text.as_ptr() as usize;
         let is_harmless = || match wording {
             Wording::Sentence => is_ordinary(text, &(at..at + word.len()), names, wording),
-            _ => is_plain(word) && !names.contains(&word.to_lowercase()),
+            _ => is_ordinary_word(word) && !names.contains(&word.to_lowercase()),
         };
         !is_known(word) && !is_harmless() && !is_option(text, at, word.len())
     })

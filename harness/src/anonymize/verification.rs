@@ -11,7 +11,7 @@ use svclab_rules::ruleset::Rules;
 use super::Text;
 use super::addresses::Addresses;
 use super::scan::Scan;
-use super::token::plain_words;
+use super::token::ordinary_words;
 use super::wording::wordings;
 use crate::diff::image;
 use crate::evidence::{Evidence, NodeRules, Piece, node_rules, read};
@@ -117,7 +117,7 @@ fn left(texts: &[Text], evidence: &[Evidence], scan: &Scan) -> Vec<String> {
         let old_word = |word: &&str| words.contains(word.to_lowercase().as_str()) && !is_group(word);
         let nothing = Evidence::default();
         let lines = wordings(text, evidence.unwrap_or(&nothing));
-        let words_of = lines.flat_map(|(line, wording)| plain_words(line, &scan.names, wording));
+        let words_of = lines.flat_map(|(line, wording)| ordinary_words(line, &scan.names, wording));
         left.extend(words_of.filter(old_word).take(MAX_LEFT).map(str::to_owned));
     }
     left

@@ -25,8 +25,7 @@ const MAX_DIGITS: usize = 5;
 
 /// Returns whether a run of letters and digits cannot identify anyone, not even as a part of a name: each of its words is technical.
 pub(super) fn is_known(part: &str) -> bool {
-    let mut length = part.chars().count();
-    if length <= 1 || part.bytes().all(|byte| byte.is_ascii_digit()) || is_hexadecimal(part) {
+    if part.chars().count() <= 1 || part.bytes().all(|byte| byte.is_ascii_digit()) || is_hexadecimal(part) {
         return true;
     }
     if !part.is_ascii() {
@@ -48,24 +47,22 @@ pub(super) fn is_known(part: &str) -> bool {
         let is_log = "IWEF".contains(first) && number.len() == 4;
         return is_log || ("vVpP".contains(first) && number.len() <= MAX_DIGITS);
     }
-    length = 0;
-    segments.iter().all(|segment| {
-        length += 1;
+    segments.iter().enumerate().all(|(at, segment)| {
         let is_number = segment.bytes().all(|byte| byte.is_ascii_digit());
         let is_word = || {
             let lower = segment.to_ascii_lowercase();
-            WORDS[0].contains(lower.as_str()) || (length == 1 && lower == "v")
+            WORDS[0].contains(lower.as_str()) || (at == 0 && lower == "v")
         };
-        if is_number { length > 1 && segment.len() <= MAX_DIGITS } else { is_word() }
+        if is_number { at > 0 && segment.len() <= MAX_DIGITS } else { is_word() }
     })
 }
 
 /// Returns whether a word cannot identify anyone if it stands alone in a sentence.
-pub(super) fn is_plain(word: &str) -> bool {
+pub(super) fn is_ordinary_word(word: &str) -> bool {
     WORDS[1].contains(word.to_ascii_lowercase().as_str())
 }
 
-/// `0x4000`, an IP mark.
+/// `0x4000`, a packet mark.
 fn is_hexadecimal(part: &str) -> bool {
     let digits = part.strip_prefix("0x").unwrap_or_default();
     (1..=8).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_hexdigit())

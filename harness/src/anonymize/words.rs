@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::key::Key;
 use super::token::is_ideograph;
-use super::vocabulary::{is_known, is_plain};
+use super::vocabulary::{is_known, is_ordinary_word};
 
 /// Replacements by word, in lower case.
 pub(super) struct Words {
@@ -85,7 +85,7 @@ impl Words {
                 made.push(kinds.get(at).unwrap_or(&Kind::Letter).letter(byte));
             }
             let is_number = kinds.iter().all(|kind| *kind == Kind::Digit);
-            if !self.taken.contains(&made) && (is_number || !is_known(&made)) && !is_plain(&made) {
+            if !self.taken.contains(&made) && (is_number || !is_known(&made)) && !is_ordinary_word(&made) {
                 return made;
             }
         }

@@ -15,7 +15,7 @@ use svclab::text::{counted, grouped, one_line};
 
 /// Replace names and addresses, so that an input can be published.
 ///
-/// Every word that does not belong to the vocabulary of Kubernetes, netfilter or plain English is consistently replaced by another one of
+/// Every word that does not belong to the vocabulary of Kubernetes, netfilter or ordinary English is consistently replaced by another one of
 /// the same length; addresses keep their common prefixes, private ranges and families; hashes in chain names are recomputed. Ports,
 /// numbers, times and the lengths of names are kept. A file becomes a file; a folder or archive becomes one archive (tar.gz). The result
 /// is parsed again: exits with 1 if a block is not parsed as before, or if the rules handle a packet differently.

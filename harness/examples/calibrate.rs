@@ -133,7 +133,7 @@ fn rate(rate: f64) -> FalseAlarmRate {
 }
 
 fn held(fit: Result<Fit, StatsError>) -> bool {
-    fit.unwrap_or_else(|error| panic!("{error}")).held
+    fit.unwrap_or_else(|error| panic!("{error}")).agrees
 }
 
 /// The results of each test's flows, by endpoint.

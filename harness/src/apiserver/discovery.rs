@@ -7,8 +7,8 @@ use super::resource::Endpoint;
 use super::route::Discovery;
 
 /// Returns the requested document; `None` if the group or version is not served.
-pub(super) fn document(asked: Discovery<'_>) -> Option<Value> {
-    match asked {
+pub(super) fn document(requested: Discovery<'_>) -> Option<Value> {
+    match requested {
         Discovery::Version => Some(version()),
         Discovery::CoreVersions => Some(core_versions()),
         Discovery::Groups => Some(groups()),
@@ -24,7 +24,8 @@ fn core_versions() -> Value {
 
 /// `/apis`.
 fn groups() -> Value {
-    let mut names: Vec<&str> = Endpoint::all().map(|end| end.served.group).filter(|group| !group.is_empty()).collect();
+    let mut names: Vec<&str> =
+        Endpoint::all().map(|endpoint| endpoint.served.group).filter(|group| !group.is_empty()).collect();
     names.sort_unstable();
     names.dedup();
     let groups: Vec<Value> = names.into_iter().filter_map(group).collect();
@@ -34,8 +35,8 @@ fn groups() -> Value {
 /// `/apis/GROUP`: `None` for a group that is not served.
 fn group(name: &str) -> Option<Value> {
     let mut versions: Vec<Value> = Vec::new();
-    for end in Endpoint::all().filter(|end| end.served.group == name && !name.is_empty()) {
-        let version = json!({"groupVersion": end.served.api_version(), "version": end.served.version});
+    for endpoint in Endpoint::all().filter(|endpoint| endpoint.served.group == name && !name.is_empty()) {
+        let version = json!({"groupVersion": endpoint.served.api_version(), "version": endpoint.served.version});
         if !versions.contains(&version) {
             versions.push(version);
         }
@@ -48,9 +49,11 @@ fn group(name: &str) -> Option<Value> {
 
 /// `/api/v1` and `/apis/GROUP/VERSION`: `None` for a version that is not served.
 fn resources(group: &str, version: &str) -> Option<Value> {
-    let served = Endpoint::all().filter(|end| end.served.group == group && end.served.version == version);
+    let served =
+        Endpoint::all().filter(|endpoint| endpoint.served.group == group && endpoint.served.version == version);
     let resources: Vec<Value> = served.map(resource).collect();
-    let group_version = Endpoint::all().find(|end| end.served.group == group && end.served.version == version)?;
+    let group_version =
+        Endpoint::all().find(|endpoint| endpoint.served.group == group && endpoint.served.version == version)?;
     Some(json!({
         "kind": "APIResourceList",
         "apiVersion": "v1",
@@ -59,8 +62,8 @@ fn resources(group: &str, version: &str) -> Option<Value> {
     }))
 }
 
-fn resource(end: Endpoint) -> Value {
-    let resource = end.resource();
+fn resource(endpoint: Endpoint) -> Value {
+    let resource = endpoint.resource();
     let mut verbs = vec!["get", "list", "watch"];
     if resource.writable {
         verbs.extend(["create", "patch", "update"]);

@@ -45,7 +45,7 @@ async fn served(
     match Route::parse(&path).ok_or_else(Rejection::no_such_path)? {
         Route::Health => Ok(body::text("ok")),
         _ if !accepts_json(request.headers()) => Err(Rejection::not_acceptable()),
-        Route::Discovery(asked) => match discovery::document(asked) {
+        Route::Discovery(requested) => match discovery::document(requested) {
             None => Err(Rejection::no_such_path()),
             Some(_) if request.method() != Method::GET => Err(Rejection::method_not_allowed()),
             Some(document) => Ok(body::value(200, &document)),

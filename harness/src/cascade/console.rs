@@ -6,7 +6,7 @@ use svclab_rules::cascade::{Assessment, Cascade, Case, Step};
 
 use super::sample::Sample;
 use super::{Report, figures};
-use crate::input::Form;
+use crate::input::InputKind;
 use crate::page::{BAD, DRAWN, GOOD, MARKED, Page, STRONG, Settings};
 use crate::text::counted;
 
@@ -43,11 +43,11 @@ pub fn render(report: &Report, settings: Settings) -> String {
     }
     for (index, cascade) in report.cascades.iter().enumerate() {
         let sample = report.sample(index);
-        if !quiet || cascade.assessment() != Assessment::Even || sample.is_some_and(|sample| !sample.held()) {
+        if !quiet || cascade.assessment() != Assessment::Even || sample.is_some_and(|sample| !sample.agrees()) {
             block(&mut page, cascade, sample);
         }
     }
-    if !quiet && report.is_even() && report.form != Form::Scenario {
+    if !quiet && report.is_even() && report.kind != InputKind::Scenario {
         page.line(
             0,
             "note: only the chains of services were examined, not the rules that jump to them: see `svclab verify`",
@@ -66,7 +66,7 @@ fn summary(report: &Report, page: &Page) -> String {
     let all = report.cascades.len();
     let endpoints: usize = report.cascades.iter().map(|cascade| cascade.endpoints).sum();
     let head = format!("{}, {}", counted(all, "cascade"), counted(endpoints, "endpoint"));
-    let head = match report.samples.iter().flatten().filter(|sample| !sample.held()).count() {
+    let head = match report.samples.iter().flatten().filter(|sample| !sample.agrees()).count() {
         0 => head,
         failed => {
             let words = format!("{} inconsistent with the shares of the rules", counted(failed, "sample"));

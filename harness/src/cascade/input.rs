@@ -10,7 +10,7 @@ use svclab_rules::ruleset::Unsupported;
 use super::Report;
 use crate::documents;
 use crate::evidence::{Evidence, Format, NodeRules, OF_IPTABLES_NFT, Unread, node_rules, not_judged};
-use crate::input::{Form, limits};
+use crate::input::{InputKind, limits};
 use crate::scenario::{Diagnostic, Diagnostics, Scenario};
 use crate::text::printable;
 
@@ -41,14 +41,15 @@ pub fn read(evidence: &Evidence, file: &Path) -> Result<Report, Diagnostics> {
             let message = format!("no chain of {} load-balances connections", set.format.words());
             errors.push(Diagnostic::at(&place(set.file.as_deref()), (set.first, 1), &message, SERVICES));
         }
-        None if errors.is_empty() => errors.push(Diagnostic::at(file, (1, 1), "unrecognised rule format", FORMS)),
+        None if errors.is_empty() => errors.push(Diagnostic::at(file, (1, 1), "unrecognised rule format", FORMATS)),
         _ => {}
     }
     errors.truncate(limits::ERRORS);
     Err(Diagnostics { errors, ..Diagnostics::default() })
 }
 
-const FORMS: &str = "Pass the output of `iptables-save`, `iptables -t nat -L -n` or `nft list ruleset`, or a scenario.";
+const FORMATS: &str =
+    "Pass the output of `iptables-save`, `iptables -t nat -L -n` or `nft list ruleset`, or a scenario.";
 const UNREAD: &str = "Pass the text as iptables-save or nft prints it; `svclab dump show` lists what was read.";
 const SERVICES: &str =
     "Services are in the table `nat`, in chains KUBE-SVC-...; in nft's table kube-proxy, in chains service-...";
@@ -58,7 +59,7 @@ fn evidence_report(evidence: &Evidence, file: &Path) -> Report {
     let nodes = node_rules(evidence);
     let mut report = Report {
         source: String::new(),
-        form: Form::Saved,
+        kind: InputKind::Saved,
         is_part: false,
         notes: Vec::new(),
         rules_not_read: not_judged(evidence, &nodes),
@@ -69,14 +70,14 @@ fn evidence_report(evidence: &Evidence, file: &Path) -> Report {
     for node in &nodes {
         let Shares { cascades, structure_defects } = shares(&node.rules, &node.coverage);
         if report.cascades.is_empty() {
-            report.form = form_of(node.format);
+            report.kind = kind_of(node.format);
         }
         report.is_part |= !node.is_whole() && !cascades.is_empty();
         report.cascades.extend(cascades);
         report.structure_defects.extend(structure_defects);
         report.notes.extend(notes(node));
     }
-    if report.is_part && report.form != Form::Listed {
+    if report.is_part && report.kind != InputKind::Listed {
         report
             .notes
             .insert(0, "the text is an excerpt of a rule set: rules that it does not show are unknown".to_owned());
@@ -88,15 +89,15 @@ fn evidence_report(evidence: &Evidence, file: &Path) -> Report {
         let (lines, first) = (crate::text::counted(unread.len(), "line"), first.line);
         report.notes.push(format!("{lines} could not be read, first line {first}: `svclab dump show` lists them"));
     }
-    report.source = format!("{}, {}", printable(file), report.form.words());
+    report.source = format!("{}, {}", printable(file), report.kind.words());
     report
 }
 
-fn form_of(format: Format) -> Form {
+fn kind_of(format: Format) -> InputKind {
     match format {
-        Format::IptablesList => Form::Listed,
-        Format::Nft | Format::NftJson => Form::Nft,
-        _ => Form::Saved,
+        Format::IptablesList => InputKind::Listed,
+        Format::Nft | Format::NftJson => InputKind::Nft,
+        _ => InputKind::Saved,
     }
 }
 
@@ -134,7 +135,7 @@ pub fn scenario_report(scenario: &Scenario, state: &Cluster, node: &Node) -> Res
     let source = format!("node {} of {}, {}", node.name, printable(&scenario.file), InputKind::Scenario.words());
     Ok(Report {
         source,
-        form: Form::Scenario,
+        kind: InputKind::Scenario,
         is_part: false,
         notes: Vec::new(),
         rules_not_read: None,

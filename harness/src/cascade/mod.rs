@@ -17,7 +17,7 @@ mod tests;
 
 use svclab_rules::cascade::{Assessment, Cascade, StructureDefect};
 
-use crate::input::Form;
+use crate::input::InputKind;
 use crate::input::did_you_mean;
 use sample::Sample;
 
@@ -27,7 +27,7 @@ pub struct Report {
     /// The source of the rules: `rules.txt, in the format of iptables-save`.
     pub source: String,
     /// The format of the rules.
-    pub form: Form,
+    pub kind: InputKind,
     /// Whether the text contains only some lines of a rule set: a missing rule may change every share.
     pub is_part: bool,
     /// Notes on all shares: sentences without full stops.
@@ -80,12 +80,14 @@ impl Report {
     #[doc(hidden)]
     pub fn sampled(&self) -> impl Iterator<Item = (usize, &str, bool)> {
         let all = self.cascades.iter().zip(&self.samples).enumerate();
-        all.filter_map(|(number, (cascade, sample))| Some((number, cascade.service.as_str(), sample.as_ref()?.held())))
+        all.filter_map(|(number, (cascade, sample))| {
+            Some((number, cascade.service.as_str(), sample.as_ref()?.agrees()))
+        })
     }
 
     /// Returns whether the packets sent agree with the rules.
     pub fn samples_fit(&self) -> bool {
-        self.samples.iter().flatten().all(Sample::held)
+        self.samples.iter().flatten().all(Sample::agrees)
     }
 
     /// Keeps only the cascades of one service: by its name, with or without its Kubernetes namespace and port, or by its chain. Samples are

@@ -26,7 +26,7 @@ pub(crate) struct Sample {
     /// The comparison of counts with shares; `None` if nothing arrived.
     pub(crate) fit: Option<Fit>,
     /// What the sample shows, as sentences without full stops.
-    pub(crate) shown: Vec<String>,
+    pub(crate) confirmations: Vec<String>,
     /// The faults, as fragments; empty if counts fit, flows are independent, every flow is accounted for and the counters agree.
     pub(crate) faults: Vec<String>,
 }
@@ -49,7 +49,7 @@ const NOWHERE: &str = "no endpoint";
 
 impl Sample {
     /// Returns whether everything agrees with the rules.
-    pub(crate) fn held(&self) -> bool {
+    pub(crate) fn agrees(&self) -> bool {
         self.faults.is_empty()
     }
 }
@@ -96,7 +96,7 @@ pub(crate) fn is_enough(expected: &Expected, tally: &Tally, goal: &Goal) -> bool
     is_clear(&counts, &shares, goal).unwrap_or(true)
 }
 
-/// Compares the arrived flows with the exact shares of a cascade. `looked` is whether flows were counted until there [were
+/// Compares the arrived flows with the exact shares of a cascade. `stops_early` is whether flows were counted until there [were
 /// enough](is_enough).
 pub(crate) fn judge(
     cascade: &Cascade,
@@ -104,30 +104,31 @@ pub(crate) fn judge(
     to: SocketAddr,
     tally: &Tally,
     goal: &Goal,
-    looked: bool,
+    stops_early: bool,
 ) -> Sample {
     let (arrivals, elsewhere) = arrivals(&expected(cascade), tally);
-    let mut faults = accounts(cascade, tally, &elsewhere);
-    let mut shown = Vec::new();
+    let mut faults = delivery_faults(cascade, tally, &elsewhere);
+    let mut confirmations = Vec::new();
     let (counts, shares) = counts_and_shares(&arrivals);
-    let fitted = if looked { conclude(&counts, &shares, goal) } else { fit(&counts, &shares, goal.false_alarm) };
+    let fitted = if stops_early { conclude(&counts, &shares, goal) } else { fit(&counts, &shares, goal.false_alarm) };
     let fit = fitted.map_err(|error| faults.push(error.to_string())).ok();
     if let Some(fit) = &fit {
         let words = fit.words(|cell| arrivals[cell].endpoint.clone());
-        if fit.held { &mut shown } else { &mut faults }.extend(words);
+        if fit.agrees { &mut confirmations } else { &mut faults }.extend(words);
     }
     let tests = tally.independence(cascade.endpoints);
-    let dependent = tests.iter().filter_map(|(on, test)| Some((on, test.filter(|test| !test.held(goal.false_alarm))?)));
+    let dependent =
+        tests.iter().filter_map(|(on, test)| Some((on, test.filter(|test| !test.agrees(goal.false_alarm))?)));
     faults.extend(dependent.map(|(on, test)| test.words(on)));
-    if tests.iter().all(|(_, test)| test.is_some_and(|test| test.held(goal.false_alarm))) {
-        shown.push(INDEPENDENT.to_owned());
+    if tests.iter().all(|(_, test)| test.is_some_and(|test| test.agrees(goal.false_alarm))) {
+        confirmations.push(INDEPENDENT.to_owned());
     }
-    shown.extend(tally.confirmation());
-    Sample { from, to, sent: tally.sent, resent: tally.resent, arrivals, fit, shown, faults }
+    confirmations.extend(tally.confirmation());
+    Sample { from, to, sent: tally.sent, resent: tally.resent, arrivals, fit, confirmations, faults }
 }
 
 /// Returns faults for flows that are lost, duplicated, delivered elsewhere or not attributed.
-fn accounts(cascade: &Cascade, tally: &Tally, elsewhere: &HashMap<String, u64>) -> Vec<String> {
+fn delivery_faults(cascade: &Cascade, tally: &Tally, elsewhere: &HashMap<String, u64>) -> Vec<String> {
     let sent = grouped(tally.sent);
     let mut faults = Vec::new();
     if tally.lost > 0 && cascade.left == Share::ZERO {
@@ -194,7 +195,7 @@ mod tests {
         let sample = judged(&tally([18_500, 18_610, 18_421]), Some([18_500, 18_610, 18_421]));
         assert_eq!(sample.faults, Vec::<String>::new());
         assert_eq!(
-            sample.shown,
+            sample.confirmations,
             [
                 "no endpoint is off by more than 3.7 % (relative), at a false-alarm rate of 1e-6; 55,531 flows",
                 "the rules' counters agree with what arrived",
@@ -210,20 +211,20 @@ mod tests {
     #[case::nothing(tally([0, 0, 0]), "no flow was counted")]
     fn what_is_wrong_is_reported(#[case] tally: Tally, #[case] said: &str) {
         let sample = judged(&tally, None);
-        assert!(!sample.held());
+        assert!(!sample.agrees());
         assert!(sample.faults[0].starts_with(said), "{:?}", sample.faults);
     }
 
     #[test]
-    fn a_flow_that_was_sent_again_is_counted_twice_by_the_rules() {
+    fn rules_count_a_resent_flow_twice() {
         let resent = Tally { resent: 1, ..tally([18_500, 18_610, 18_421]) };
         let sample = judged(&resent, Some([18_501, 18_610, 18_421]));
         assert_eq!(sample.faults, Vec::<String>::new());
-        assert_eq!(sample.shown[1], "the rules' counters agree with what arrived, except for 1 flow resent");
+        assert_eq!(sample.confirmations[1], "the rules' counters agree with what arrived, except for 1 flow resent");
     }
 
     #[test]
-    fn what_came_out_elsewhere_is_reported_by_its_place() {
+    fn flows_delivered_elsewhere_are_reported_with_their_address() {
         let mut tally = tally([18_500, 18_610, 18_421]);
         tally.delivered.insert(SocketAddr::from(([10, 0, 0, 9], 80)), 7);
         let faults = judged(&tally, None).faults;

@@ -67,7 +67,7 @@ impl Picture {
         }
         if let Some(sample) = sample {
             self.prose(&legend(sample), "soft");
-            sample.shown.iter().for_each(|shown| self.prose(&format!("Sampled: {shown}."), ""));
+            sample.confirmations.iter().for_each(|shown| self.prose(&format!("Sampled: {shown}."), ""));
             sample.faults.iter().for_each(|fault| self.prose(&format!("Fault: {fault}"), "bad"));
         }
         self.y += 18.0;

@@ -8,7 +8,7 @@ use super::console;
 use super::input::read;
 use super::{Report, json, svg};
 use crate::evidence;
-use crate::input::{Form, form};
+use crate::input::{InputKind, input_kind};
 use crate::page::{Detail, Settings};
 
 const SAVED: &str = r#"*nat
@@ -93,18 +93,18 @@ fn a_name_that_no_service_has_is_answered_with_the_nearest() {
 }
 
 #[rstest]
-#[case::saved(SAVED, Some(Form::Saved))]
-#[case::part("$ iptables-save | grep foo\n[1:60] -A KUBE-SVC-FOO -j KUBE-SEP-A\n", Some(Form::Saved))]
-#[case::listing("Chain KUBE-SVC-FOO (1 references)\ntarget prot opt source destination\n", Some(Form::Listed))]
-#[case::nft(r#"{"nftables": []}"#, Some(Form::Nft))]
-#[case::scenario("name: a\nnodes: [{name: n}]\nrules: {n: {text: '-A FOO -j BAR'}}\n", Some(Form::Scenario))]
+#[case::saved(SAVED, Some(InputKind::Saved))]
+#[case::part("$ iptables-save | grep foo\n[1:60] -A KUBE-SVC-FOO -j KUBE-SEP-A\n", Some(InputKind::Saved))]
+#[case::listing("Chain KUBE-SVC-FOO (1 references)\ntarget prot opt source destination\n", Some(InputKind::Listed))]
+#[case::nft(r#"{"nftables": []}"#, Some(InputKind::Nft))]
+#[case::scenario("name: a\nnodes: [{name: n}]\nrules: {n: {text: '-A FOO -j BAR'}}\n", Some(InputKind::Scenario))]
 #[case::objects("apiVersion: v1\nkind: Service\n", None)]
-#[case::nft_text("table ip kube-proxy {\n}\n", Some(Form::Nft))]
-#[case::indented_nft_text("  table ip kube-proxy {\n  }\n", Some(Form::Nft))]
+#[case::nft_text("table ip kube-proxy {\n}\n", Some(InputKind::Nft))]
+#[case::indented_nft_text("  table ip kube-proxy {\n  }\n", Some(InputKind::Nft))]
 #[case::prose("Dear maintainers,\nplease find attached", None)]
 #[case::empty("\n", None)]
-fn the_content_determines_the_form(#[case] text: &str, #[case] expected: Option<Form>) {
-    assert_eq!(form(text).ok(), expected);
+fn the_content_determines_the_form(#[case] text: &str, #[case] expected: Option<InputKind>) {
+    assert_eq!(input_kind(text).ok(), expected);
 }
 
 /// What users paste: some lines from the middle of the table, with a prompt.

@@ -10,7 +10,7 @@ use super::console::Console;
 use super::failure::Failure;
 use super::inputs::{Input, InputArgs, input, scenario_from_objects};
 use super::kernels::{KernelArgs, environment, goal, head};
-use super::lab_args::{BackendArgs, trouble};
+use super::lab_args::{BackendArgs, report_failure};
 use super::matrix::{self, Compared, Outcome, Outcomes};
 use super::numbers::index;
 use super::progress::Bars;
@@ -145,7 +145,7 @@ fn scenario_report(args: &Args, scenario: &Scenario, console: &Console) -> Resul
         args.kernels.only_with_labs("--sample")?;
         return show(&report, None, args, console);
     };
-    let compares = args.kernels.compares(args.format == Format::Text)?;
+    let compares = args.kernels.comparing(args.format == Format::Text)?;
     let sample = |location: &WorkerLocation| {
         let mut report = report.clone();
         let progress = Arc::default();
@@ -159,7 +159,7 @@ fn scenario_report(args: &Args, scenario: &Scenario, console: &Console) -> Resul
         };
         let sampled = sampling::sample(scenario, state, node, &mut report, &options);
         drop(bars);
-        sampled.map(|()| report).map_err(|failed| trouble(&failed, console))
+        sampled.map(|()| report).map_err(|failed| report_failure(&failed, console))
     };
     if compares {
         let all = args.kernels.on_each(Kind::Sample, args.backend.into(), console, |location| sample(&location))?;

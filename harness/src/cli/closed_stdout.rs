@@ -21,6 +21,6 @@ pub(crate) fn check_standard_output() {
 /// # Errors
 ///
 /// The error of writing to a closed descriptor (`EBADF`).
-pub(super) fn arrived(written: io::Result<()>) -> io::Result<()> {
+pub(super) fn checked(written: io::Result<()>) -> io::Result<()> {
     if IS_CLOSED.load(Ordering::Relaxed) { written.and(Err(Errno::EBADF.into())) } else { written }
 }

@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use super::Exit;
-use super::closed_stdout::arrived;
+use super::closed_stdout::checked;
 use svclab::environment::Environment;
 use svclab::output;
 use svclab::page::{Detail, Settings, wrapped};
@@ -119,7 +119,7 @@ impl Console {
         if self.is_lent.load(Ordering::Relaxed) {
             let _ = io::stderr().lock().write_all(harmless(&text, self.error_color).as_bytes());
         } else {
-            self.keep(arrived(io::stdout().lock().write_all(harmless(&text, self.color).as_bytes())));
+            self.keep(checked(io::stdout().lock().write_all(harmless(&text, self.color).as_bytes())));
         }
     }
 
@@ -130,7 +130,7 @@ impl Console {
 
     /// Writes workflow commands for GitHub Actions.
     pub(crate) fn commands(&self, text: &str) {
-        self.keep(arrived(io::stdout().lock().write_all(visible(text, false).as_bytes())));
+        self.keep(checked(io::stdout().lock().write_all(visible(text, false).as_bytes())));
     }
 
     /// Writes a command's result as JSON, in the envelope that names its environment.
@@ -158,7 +158,7 @@ impl Console {
     ///
     /// If standard output cannot be written.
     pub(crate) fn document(&self, text: &str) -> io::Result<()> {
-        arrived(output::write_stdout(text))
+        checked(output::write_stdout(text))
     }
 
     /// Writes an informational line; nothing with `--quiet`.

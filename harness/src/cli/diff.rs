@@ -8,7 +8,7 @@ use super::console::Console;
 use super::failure::Failure;
 use super::inputs::{InputArgs, load_all, scenarios_from_rules};
 use super::kernels::{KERNEL, KernelArgs, environment};
-use super::lab_args::{BackendArgs, ClassArgs, prepare, trouble};
+use super::lab_args::{BackendArgs, ClassArgs, prepare, report_failure};
 use super::release::{Proxy, proxy, with_proxy};
 use super::reports::{ReportArgs, Reports};
 use super::{Exit, text_of};
@@ -122,7 +122,7 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Failure> {
             prepare(console)?;
         }
         diff::live(&mut found, [&before, &after], backend, locations.as_ref())
-            .map_err(|failed| trouble(&failed, console))?;
+            .map_err(|failed| report_failure(&failed, console))?;
     }
     let judging = environment(locations.as_ref().map(|[_, after]| after), backend);
     match args.format {

@@ -4,7 +4,7 @@ use super::Exit;
 use super::console::Console;
 use super::format::Format;
 use super::kernels::{KernelArgs, environment, head};
-use super::lab_args::trouble;
+use super::lab_args::report_failure;
 use super::matrix::{self, Compared, Outcome, Outcomes};
 use svclab::Backend;
 use svclab::doctor::{self, Check, Examination, Group, Status};
@@ -26,12 +26,12 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
 }
 
 fn examined(args: &Args, console: &Console) -> Result<Exit, Exit> {
-    if args.kernels.compares(args.format == Format::Text).map_err(|failure| failure.report(console))? {
+    if args.kernels.comparing(args.format == Format::Text).map_err(|failure| failure.report(console))? {
         return on_kernels(args, console);
     }
     let location = args.kernels.other(Kind::Doctor, Backend::System, console)?;
     let examination = match &location {
-        Some(location) => doctor::examine_in(location).map_err(|failed| trouble(&failed, console))?,
+        Some(location) => doctor::examine_in(location).map_err(|failed| report_failure(&failed, console))?,
         None => doctor::examine(),
     };
     if args.format == Format::Json {
@@ -46,7 +46,7 @@ fn examined(args: &Args, console: &Console) -> Result<Exit, Exit> {
 /// Examines several kernels, one after the other.
 fn on_kernels(args: &Args, console: &Console) -> Result<Exit, Exit> {
     let all = args.kernels.on_each(Kind::Doctor, Backend::System, console, |location| {
-        doctor::examine_in(&location).map_err(|failed| trouble(&failed, console))
+        doctor::examine_in(&location).map_err(|failed| report_failure(&failed, console))
     })?;
     let compared = Compared { what: "checks", missing: "not checked" };
     Ok(matrix::show(&all, compared, console, outcomes, |examination| page(examination, console), exit))

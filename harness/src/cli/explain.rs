@@ -11,7 +11,7 @@ use super::complete;
 use super::console::Console;
 use super::inputs::{ConnectionArgs, InputArgs};
 use super::kernels::{KernelArgs, environment, head};
-use super::lab_args::{BackendArgs, prepare, trouble};
+use super::lab_args::{BackendArgs, prepare, report_failure};
 use super::matrix;
 use super::numbers::{count, index};
 use super::proxies::{PROGRAMS, ProxyArgs, not_applicable};
@@ -94,7 +94,7 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     if !args.live {
         args.kernels.only_with_labs("--live").map_err(|failure| failure.report(console))?;
     }
-    if args.kernels.compares(args.format == Format::Text).map_err(|failure| failure.report(console))? {
+    if args.kernels.comparing(args.format == Format::Text).map_err(|failure| failure.report(console))? {
         return on_kernels(&ad_hoc, args, console);
     }
     let location = match &programs {
@@ -112,7 +112,7 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
             Ok(_) => explain::explain(&ad_hoc, step, path),
         },
     };
-    let explanation = explained.map_err(|failed| trouble(&failed, console))?;
+    let explanation = explained.map_err(|failed| report_failure(&failed, console))?;
     check_path(args.path, &explanation, console)?;
     match args.format {
         Format::Text => {
@@ -140,7 +140,8 @@ fn on_kernels(ad_hoc: &AdHocScenario, args: &Args, console: &Console) -> Result<
     let all = args.kernels.on_each(Kind::Explain, backend, console, |location| {
         let mut ad_hoc = ad_hoc.clone();
         judged_in(Some(&location), &mut ad_hoc);
-        explain::explain_live(&ad_hoc, args.step, backend, Some(&location)).map_err(|failed| trouble(&failed, console))
+        explain::explain_live(&ad_hoc, args.step, backend, Some(&location))
+            .map_err(|failed| report_failure(&failed, console))
     })?;
     let explained: Vec<(&str, &Explanation)> =
         all.iter().filter_map(|one| Some((one.name.as_str(), one.result.as_ref().ok()?))).collect();

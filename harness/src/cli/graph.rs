@@ -11,7 +11,7 @@ use super::complete;
 use super::console::Console;
 use super::failure::Failure;
 use super::inputs::{InputArgs, load_all};
-use super::lab_args::trouble;
+use super::lab_args::report_failure;
 use super::numbers::{count, index};
 use svclab::explain;
 use svclab::graph::{Format, Graph};
@@ -66,7 +66,8 @@ fn graph(args: &Args, console: &Console) -> Result<Graph, Failure> {
     let probe = args.flow.clone().probe(from, to, args.step);
     let ad_hoc = ad_hoc(&args.input, &probe, args.inputs.reach(), Connections::LeftOut, console)?;
     let number = args.path.get();
-    let explanation = explain::explain(&ad_hoc, args.step, number).map_err(|failed| trouble(&failed, console))?;
+    let explanation =
+        explain::explain(&ad_hoc, args.step, number).map_err(|failed| report_failure(&failed, console))?;
     check_path(args.path, &explanation, console)?;
     Ok(Graph::of(&ad_hoc.scenario, &ad_hoc.cluster, Some((&explanation, number))))
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::Exit;
 use super::console::Console;
 use super::failure::Failure;
-use super::lab_args::{OWN_PROGRAM, own_processes, prepare, trouble, wait_for_signals};
+use super::lab_args::{OWN_PROGRAM, own_processes, prepare, report_failure, wait_for_signals};
 use super::matrix::OnKernel;
 use svclab::environment::Environment;
 use svclab::proxy::Programs;
@@ -70,7 +70,7 @@ impl KernelArgs {
     }
 
     /// Returns whether results of several kernels are compared; that is rejected unless the result is text.
-    pub(super) fn compares(&self, is_text: bool) -> Result<bool, Failure> {
+    pub(super) fn comparing(&self, is_text: bool) -> Result<bool, Failure> {
         if is_text || !self.has_several() {
             return Ok(self.has_several());
         }
@@ -94,7 +94,7 @@ impl KernelArgs {
         let on_one = |(vm, name): (Vm, String)| {
             let started = WorkerLocation::boot(vm, kind, backend).map_err(|mut failed| {
                 failed.message.insert_str(0, &format!("kernel {name}: "));
-                trouble(&failed, console)
+                report_failure(&failed, console)
             });
             let result = started.and_then(|location| {
                 if !std::mem::replace(&mut is_said, true) {
@@ -165,14 +165,14 @@ impl KernelArgs {
     /// Returns a kernel with its first virtual machine started.
     fn started(&self, kernel: &Path, kind: Kind, backend: Backend, console: &Console) -> Result<WorkerLocation, Exit> {
         let vm = self.found(kernel, console)?;
-        WorkerLocation::boot(vm, kind, backend).map_err(|failed| trouble(&failed, console))
+        WorkerLocation::boot(vm, kind, backend).map_err(|failed| report_failure(&failed, console))
     }
 
     /// Prepares a kernel: finds it, and builds what its virtual machines boot from.
     fn found(&self, kernel: &Path, console: &Console) -> Result<Vm, Exit> {
         let size = Size { memory: self.kernel_memory, processors: self.kernel_cpus };
         let vm = Vm::prepare(kernel, self.userland.as_deref(), size, OWN_PROGRAM.as_ref());
-        vm.map_err(|error| trouble(&error.into(), console))
+        vm.map_err(|error| report_failure(&error.into(), console))
     }
 }
 

@@ -119,17 +119,17 @@ pub(super) fn own_processes() -> WorkerLocation {
 /// Prepares for labs: acquires privileges, and makes Ctrl-C end the process with all labs. Must be called while there is only one thread,
 /// because only then a user namespace can be entered. Reports what is missing.
 pub(super) fn prepare(console: &Console) -> Result<(), Exit> {
-    become_privileged().map_err(|failed| trouble(&failed, console))?;
+    become_privileged().map_err(|failed| report_failure(&failed, console))?;
     wait_for_signals(console)
 }
 
 /// Makes Ctrl-C end the process with everything that it started. Must be called while there is only one thread.
 pub(super) fn wait_for_signals(console: &Console) -> Result<(), Exit> {
-    interrupt::exit_on_signals().map_err(|failed| trouble(&failed, console))
+    interrupt::exit_on_signals().map_err(|failed| report_failure(&failed, console))
 }
 
 /// Reports why a packet could not be sent or explained.
-pub(super) fn trouble(trouble: &Trouble, console: &Console) -> Exit {
+pub(super) fn report_failure(trouble: &Trouble, console: &Console) -> Exit {
     console.complain(trouble);
     trouble.cause.into()
 }

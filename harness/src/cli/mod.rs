@@ -283,7 +283,7 @@ fn show_usage(error: &clap::Error) -> Exit {
         io::stderr().lock().write_all(of(io::stderr().is_terminal()).as_bytes())
     } else {
         let mut stdout = io::stdout().lock();
-        closed_stdout::arrived(
+        closed_stdout::checked(
             stdout.write_all(of(io::stdout().is_terminal()).as_bytes()).and_then(|()| stdout.flush()),
         )
     };

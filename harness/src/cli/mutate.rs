@@ -42,7 +42,7 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     let (scenarios, reports) = args.subject.open(Connections::LeftOut, console)?;
     let (backend, format) = (args.subject.backend(), args.subject.format);
     let is_text = format == Format::Text && !args.subject.is_reported();
-    let compares = args.kernels.compares(is_text).map_err(|failure| failure.report(console))?;
+    let compares = args.kernels.comparing(is_text).map_err(|failure| failure.report(console))?;
     let options = Options {
         jobs: args.subject.labs.jobs,
         backend,

@@ -108,7 +108,7 @@ fn run_once(
         return Ok(Exit::Held);
     }
     let is_text = !args.reports.is_asked() && args.pcap.is_none() && args.artifacts.is_none();
-    let compares = args.kernels.compares(is_text).map_err(|failure| failure.report(console))?;
+    let compares = args.kernels.comparing(is_text).map_err(|failure| failure.report(console))?;
     let reports = Reports::open(&args.reports.report, inputs.iter().map(PathBuf::as_path), console)?;
     check_folders(args, console)?;
     if compares {

@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 use super::console::Console;
 use super::failure::Failure;
 use super::inputs::{InputArgs, InputText, input, report_assumptions};
-use super::lab_args::{BackendArgs, prepare, trouble};
+use super::lab_args::{BackendArgs, prepare, report_failure};
 use super::proxies::not_applicable;
 use super::{Exit, interrupt, warn};
 pub(super) use attach::{Args as AttachArgs, run as attach};
@@ -79,7 +79,7 @@ fn open(subject: Subject, options: &Options<'_>, console: &Console) -> Result<Ex
     })?;
     let is_interactive = options.command.is_empty() && io::stdin().is_terminal();
     if is_interactive {
-        become_privileged().map_err(|failed| trouble(&failed, console))?;
+        become_privileged().map_err(|failed| report_failure(&failed, console))?;
         keys_of_terminal(console)?;
     } else {
         prepare(console)?;
@@ -91,7 +91,7 @@ fn open(subject: Subject, options: &Options<'_>, console: &Console) -> Result<Ex
         let _ = SHELL.set(shell.clone());
         commands(options, shell, console)
     });
-    end.map_err(|failed| Failure::from(trouble(&failed, console)))
+    end.map_err(|failed| Failure::from(report_failure(&failed, console)))
 }
 
 /// The shell that receives Ctrl-C: the thread for its signal is started before the lab.
@@ -108,7 +108,7 @@ fn keys_of_terminal(console: &Console) -> Result<(), Exit> {
             None => interrupt::end(key, "interrupted: the lab has been removed"),
         },
     };
-    interrupt::on_keys(&[Signal::SIGINT, Signal::SIGTSTP], pressed).map_err(|failed| trouble(&failed, console))
+    interrupt::on_keys(&[Signal::SIGINT, Signal::SIGTSTP], pressed).map_err(|failed| report_failure(&failed, console))
 }
 
 /// Returns the name of a lab: its file's, without the extension and characters that need quoting.

@@ -85,7 +85,7 @@ fn attempt(args: &Args, console: &Console) -> Result<Exit, Exit> {
     selects_something(&options, &scenarios).map_err(|failure| failure.report(console))?;
     let is_text = args.subject.format == Format::Text;
     let is_page = is_text && !args.subject.is_reported();
-    if args.kernels.compares(is_page).map_err(|failure| failure.report(console))? {
+    if args.kernels.comparing(is_page).map_err(|failure| failure.report(console))? {
         return on_kernels(&scenarios, &options, args, console);
     }
     let location = if args.no_lab { None } else { Some(args.kernels.location(Kind::Verify, backend, console)?) };

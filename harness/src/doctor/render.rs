@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_aligned_and_fixes_stand_below() {
+    fn columns_are_aligned_and_fixes_are_below() {
         let expected = "\
 privileges
   ✓ namespaces    created and left

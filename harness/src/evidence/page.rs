@@ -56,7 +56,7 @@ fn contents(piece: &Piece) -> String {
     let numbers = [(contents.rules(), "rule"), (contents.objects(), "object"), (contents.entries(), "record")];
     let known: Vec<String> =
         numbers.into_iter().filter(|(count, _)| *count > 0).map(|(count, thing)| counted(count, thing)).collect();
-    if known.is_empty() { "nothing in it".to_owned() } else { known.join(", ") }
+    if known.is_empty() { "empty".to_owned() } else { known.join(", ") }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! 1. `find`: paths → the scenario files in them;
 //! 2. `files`: a path → its text, within `limits` and within the [`Reach`] of the scenario that names it;
-//! 3. `rule_format`: a text → scenario, Kubernetes objects or a [`Form`] of rules.
+//! 3. `rule_format`: a text → scenario, Kubernetes objects or a [`InputKind`] of rules.
 //!
 //! Errors are [`Diagnostics`], each with its [`Span`]; `groups` joins those that are equal in many places, and `suggestions` finds similar
 //! known names.
@@ -22,7 +22,7 @@ pub use files::{read_argument, read_limited};
 pub use find::{FindError, Found, IGNORED, find, is_manifest};
 pub use groups::Group;
 pub use limits::{FILE_BYTES, MAX_FLOWS};
-pub use rule_format::{Form, form};
+pub use rule_format::{InputKind, input_kind};
 pub use rule_format::{is_input, is_scenario};
 pub(crate) use rule_format::{is_rules, is_yaml, language};
 pub use suggestions::did_you_mean;

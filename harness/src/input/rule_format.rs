@@ -7,7 +7,7 @@ use super::find::is_manifest;
 
 /// A format of rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum InputKind {
     /// The format of `iptables-save` and `iptables-restore`, or some lines of it.
     Saved,
     /// The output of `iptables -L`.
@@ -18,7 +18,7 @@ pub enum Form {
     Scenario,
 }
 
-impl Form {
+impl InputKind {
     /// Describes it: `in the format of iptables-save`.
     pub fn words(self) -> &'static str {
         match self {
@@ -35,14 +35,14 @@ impl Form {
 /// # Errors
 ///
 /// Message and help for an unrecognised format.
-pub fn form(text: &str) -> Result<Form, (&'static str, &'static str)> {
-    const FORMS: &str =
+pub fn input_kind(text: &str) -> Result<InputKind, (&'static str, &'static str)> {
+    const FORMATS: &str =
         "Pass the output of `iptables-save`, `iptables -t nat -L -n` or `nft list ruleset`, or a scenario.";
     if text.trim().is_empty() {
-        return Err(("the input is empty", FORMS));
+        return Err(("the input is empty", FORMATS));
     }
     if text.trim_start().starts_with('{') && text.contains("\"nftables\"") {
-        return Ok(Form::Nft);
+        return Ok(InputKind::Nft);
     }
     if is_manifest(text) {
         return Err((
@@ -51,17 +51,17 @@ pub fn form(text: &str) -> Result<Form, (&'static str, &'static str)> {
         ));
     }
     if text.lines().any(|line| ["nodes:", "cluster:", "tests:"].iter().any(|key| line.starts_with(key))) {
-        return Ok(Form::Scenario);
+        return Ok(InputKind::Scenario);
     }
     if text.lines().any(|line| is_rule(line) || TABLES.contains(&line.trim())) {
-        return Ok(Form::Saved);
+        return Ok(InputKind::Saved);
     }
     if text.lines().map(str::trim).any(|line| line.starts_with("table ") && line.ends_with('{')) {
-        return Ok(Form::Nft);
+        return Ok(InputKind::Nft);
     }
     match iptables::parse_listing(text) {
-        Some(_) => Ok(Form::Listed),
-        None => Err(("unrecognised rule format", FORMS)),
+        Some(_) => Ok(InputKind::Listed),
+        None => Err(("unrecognised rule format", FORMATS)),
     }
 }
 
@@ -74,7 +74,7 @@ pub fn is_scenario(text: &str) -> bool {
 
 /// Returns whether a text is svclab input: rules in a known format, or YAML with fields or a list. Other texts are never quoted.
 pub fn is_input(text: &str) -> bool {
-    is_yaml(text) || form(text).is_ok()
+    is_yaml(text) || input_kind(text).is_ok()
 }
 
 /// Returns whether a text looks like YAML (or JSON) with fields or a list, judging by its first non-blank line: `root:x:0:0` and
@@ -92,7 +92,7 @@ pub(crate) fn is_yaml(text: &str) -> bool {
 
 /// Returns whether a text looks like rules in a format that can be installed.
 pub(crate) fn is_rules(text: &str) -> bool {
-    matches!(form(text), Ok(Form::Saved | Form::Nft | Form::Listed)) || text.trim().is_empty()
+    matches!(input_kind(text), Ok(InputKind::Saved | InputKind::Nft | InputKind::Listed)) || text.trim().is_empty()
 }
 
 /// Returns the language of rules, by their first words.

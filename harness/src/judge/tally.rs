@@ -207,7 +207,7 @@ fn judge_balance(
     match fitted {
         Ok(fit) => {
             let words = fit.words(|cell| names[cell].clone());
-            if fit.held {
+            if fit.agrees {
                 findings.shown.extend(words);
             } else {
                 let summary = words::counts_words(&names, &counts);
@@ -237,12 +237,12 @@ fn judge_reached(expected: String, targets: &[Target], tally: &Tally, findings: 
 /// Equal shares alone do not make a balance: round robin and a choice by source port have them, too.
 fn judge_independence(tally: &Tally, endpoints: usize, rate: FalseAlarmRate, findings: &mut Findings) {
     let tests = tally.independence(endpoints);
-    let found = tests.iter().filter_map(|(on, test)| Some((on, test.filter(|test| !test.held(rate))?)));
+    let found = tests.iter().filter_map(|(on, test)| Some((on, test.filter(|test| !test.agrees(rate))?)));
     for (on, test) in found {
         let observed = format!("{} that depend on each other", flows(test.pairs));
         findings.differ(Field::Balance, "independent flows", observed, test.words(on));
     }
-    if tests.iter().all(|(_, test)| test.is_some_and(|test| test.held(rate))) {
+    if tests.iter().all(|(_, test)| test.is_some_and(|test| test.agrees(rate))) {
         findings.shown.push(INDEPENDENT.to_owned());
     }
 }

@@ -28,9 +28,9 @@ const START: &str = include_str!("start.sh");
 const EMPTY_RUN: &str = "mount -t tmpfs tmpfs /run || exit 126\n";
 
 /// How long the kernel may take to kill all processes of a program.
-const END: Duration = Duration::from_secs(5);
+const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a program may take to exit after SIGTERM.
-const GRACE: Duration = Duration::from_secs(5);
+const TERM_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Prepares a call of a program outside of labs, confined as in a lab: in its own namespaces, without a network, and with an empty `/run`.
 ///
@@ -43,8 +43,8 @@ pub(super) fn outside_of_labs(words: &[&OsStr]) -> Result<Command, LabError> {
         command.arg("--map-root-user");
     }
     command.arg("--net").args(NAMESPACES).args(["/bin/sh", "-c", &format!("{EMPTY_RUN}{START}"), "svclab"]).args(words);
-    let search = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/usr/bin:/sbin:/bin";
-    command.env_clear().env("PATH", search).env("HOME", "/run").env("TMPDIR", "/run").current_dir("/");
+    let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/usr/bin:/sbin:/bin";
+    command.env_clear().env("PATH", path).env("HOME", "/run").env("TMPDIR", "/run").current_dir("/");
     Ok(command)
 }
 
@@ -55,12 +55,12 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts a program from the lab's thread, in a namespace. `search` is its `PATH`; it inherits no other environment variable.
-    pub(super) fn start(lab: &Lab, netns: NetnsId, words: &[OsString], search: &OsStr) -> Result<Self, StartError> {
+    /// Starts a program from the lab's thread, in a namespace. `path` is its `PATH`; it inherits no other environment variable.
+    pub(super) fn start(lab: &Lab, netns: NetnsId, words: &[OsString], path: &OsStr) -> Result<Self, StartError> {
         let (reader, writer) = pipe()?;
         let mut command = programs::command(CONFINES)?;
         command.args(NAMESPACES).args(["/bin/sh", "-c", START, "svclab"]).args(words);
-        command.env_clear().env("PATH", search).env("HOME", "/run").env("TMPDIR", "/run").current_dir("/");
+        command.env_clear().env("PATH", path).env("HOME", "/run").env("TMPDIR", "/run").current_dir("/");
         command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer).process_group(0);
         let child = lab.inside(netns, || programs::on_all_cpus(|| command.spawn()))??;
         // The command holds the pipe, too.
@@ -68,14 +68,14 @@ impl Process {
         Ok(Self { child, log: Log::of(reader)? })
     }
 
-    /// How the program has ended, if it has.
-    pub(super) fn exited(&mut self) -> io::Result<Option<Ended>> {
+    /// How the program exited, if it did.
+    pub(super) fn exited(&mut self) -> io::Result<Option<Exit>> {
         let status = self.child.try_wait()?;
         if status.is_some() {
             // Its last output has arrived once its last process is gone.
-            self.log.is_closed_within(END);
+            self.log.is_closed_within(KILL_TIMEOUT);
         }
-        Ok(status.map(|status| Ended::of(status, &self.log)))
+        Ok(status.map(|status| Exit::of(status, &self.log)))
     }
 
     /// The end of its log.
@@ -92,7 +92,7 @@ impl Process {
             let _ = kill(Pid::from_raw(*pid), Signal::SIGTERM);
         }
         if !handling.is_empty() {
-            self.log.is_closed_within(GRACE);
+            self.log.is_closed_within(TERM_TIMEOUT);
         }
     }
 
@@ -106,14 +106,14 @@ impl Process {
 
 /// How a program exited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(super) enum Exit {
     Exited(i32),
     Killed(Signal),
     /// A signal without a name, or another status.
     Other(ExitStatus),
 }
 
-impl Ended {
+impl Exit {
     /// `unshare` exits like the program did, or kills itself with the same signal. For SIGKILL that fails, because its handler cannot be
     /// changed.
     fn of(status: ExitStatus, log: &Log) -> Self {
@@ -128,12 +128,12 @@ impl Ended {
 }
 
 /// `exited with exit status: 7`, `was killed by signal 9 (SIGKILL)`
-impl fmt::Display for Ended {
+impl fmt::Display for Exit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Exited(code) => write!(f, "exited with exit status: {code}"),
             Self::Killed(signal) => write!(f, "was killed by signal {} ({signal})", *signal as i32),
-            Self::Other(status) => write!(f, "ended with {status}"),
+            Self::Other(status) => write!(f, "exited with {status}"),
         }
     }
 }
@@ -154,7 +154,7 @@ impl Drop for Process {
             // It may have exited in the meantime; its PID stays reserved until `unshare` has reaped it.
             let _ = kill(Pid::from_raw(*pid), Signal::SIGKILL);
         }
-        if children.is_empty() || !self.log.is_closed_within(END) {
+        if children.is_empty() || !self.log.is_closed_within(KILL_TIMEOUT) {
             let _ = self.child.kill();
         }
         let _ = self.child.wait();

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::input::{
-    Diagnostic, Diagnostics, Form, Reach, Span, folder_of, form, is_outside, is_rules, is_yaml, read_argument,
-    unreadable,
+    Diagnostic, Diagnostics, InputKind, Reach, Span, folder_of, input_kind, is_outside, is_rules, is_yaml,
+    read_argument, unreadable,
 };
 use crate::scenario::model::{Scenario, Tests};
 use crate::scenario::resolve::{Extra, Findings, Input, Manifests, OwnChange, ResolvedProbe, RuleFiles, resolve};
@@ -125,10 +125,10 @@ fn reject_rules(text: &str, path: &Path, documents: &[Arc<Node>], findings: &mut
     if documents.first().is_some_and(|tree| tree.get("name").is_some() || tree.get("tests").is_some()) {
         return false;
     }
-    let Ok(form @ (Form::Saved | Form::Listed | Form::Nft)) = form(text) else { return false };
+    let Ok(kind @ (InputKind::Saved | InputKind::Listed | InputKind::Nft)) = input_kind(text) else { return false };
     let help = "`svclab verify`, `mutate` and `cascade` take rules by themselves, and `svclab rules SCENARIO --diff RULES`. Or name \
                 their file under `rules:` of a scenario.";
-    let message = format!("these are rules {}, not a scenario", form.words());
+    let message = format!("these are rules {}, not a scenario", kind.words());
     findings.add(Diagnostic::new(Span::start_of(path), message, help));
     true
 }

@@ -45,7 +45,7 @@ pub(crate) fn is_clear(counts: &[u64], shares: &[f64], goal: &Goal) -> Result<bo
         let possible = biased.into_iter().filter(|biased| (0.0..=1.0).contains(biased));
         possible.into_iter().all(|biased| log_likelihood(count, flows, share, biased) >= enough)
     });
-    Ok(unbiased || !fit_anytime(counts, shares, goal)?.held)
+    Ok(unbiased || !fit_anytime(counts, shares, goal)?.agrees)
 }
 
 /// The result of counts with interim looks. From [`most_flows`] on they are compared with the shares by [`fit`](fit()), before that by the
@@ -61,7 +61,7 @@ pub(crate) fn conclude(counts: &[u64], shares: &[f64], goal: &Goal) -> Result<Fi
     }
     let half = fit(counts, shares, goal.false_alarm.shared_by(2))?;
     let p_value = (2.0 * half.p_value).min(1.0);
-    Ok(Fit { p_value, rate: goal.false_alarm, held: p_value > goal.false_alarm.get(), ..half })
+    Ok(Fit { p_value, rate: goal.false_alarm, agrees: p_value > goal.false_alarm.get(), ..half })
 }
 
 /// Compares counts with shares by a test that may be repeated after every flow, at half of the false-alarm rate.
@@ -82,7 +82,7 @@ fn fit_anytime(counts: &[u64], shares: &[f64], goal: &Goal) -> Result<Fit, Stats
     let global = Global::Anytime { log_evidence, p_value: chance(log_evidence) };
     let smallest = cells.iter().map(|cell| cell.p_value).fold(1.0, f64::min);
     let p_value = (4.0 * (smallest * possible as f64).min(global.p_value())).min(1.0);
-    Ok(Fit { flows, cells, global, p_value, rate: goal.false_alarm, held: p_value > goal.false_alarm.get() })
+    Ok(Fit { flows, cells, global, p_value, rate: goal.false_alarm, agrees: p_value > goal.false_alarm.get() })
 }
 
 /// The probability that a bias may be missed.

@@ -21,7 +21,7 @@ pub(crate) struct Fit {
     /// The requested false-alarm rate.
     pub(crate) rate: FalseAlarmRate,
     /// Whether the shares can be right: the p-value is greater than the rate.
-    pub(crate) held: bool,
+    pub(crate) agrees: bool,
 }
 
 /// One endpoint of a [`Fit`].
@@ -177,7 +177,7 @@ pub(crate) fn fit(counts: &[u64], shares: &[f64], rate: FalseAlarmRate) -> Resul
     let global = fit_whole(counts, shares);
     let smallest = cells.iter().map(|cell| cell.p_value).fold(1.0, f64::min);
     let p_value = (2.0 * (smallest * possible as f64).min(global.p_value())).min(1.0);
-    Ok(Fit { flows, cells, global, p_value, rate, held: p_value > rate.get() })
+    Ok(Fit { flows, cells, global, p_value, rate, agrees: p_value > rate.get() })
 }
 
 fn fit_whole(counts: &[u64], shares: &[f64]) -> Global {

@@ -33,7 +33,7 @@ pub(crate) struct Independence {
 
 impl Independence {
     /// Whether the properties may be independent.
-    pub(crate) fn held(&self, rate: FalseAlarmRate) -> bool {
+    pub(crate) fn agrees(&self, rate: FalseAlarmRate) -> bool {
         self.p_value > rate.get()
     }
 

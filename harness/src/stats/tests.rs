@@ -38,7 +38,7 @@ impl Draws {
 
     /// The number of failures among a number of tests.
     fn failures(&mut self, tests: u64, flows: u64, real: &[f64], stated: &[f64], rate: FalseAlarmRate) -> u64 {
-        (0..tests).filter(|_| !fit(&self.counts(flows, real), stated, rate).unwrap().held).count() as u64
+        (0..tests).filter(|_| !fit(&self.counts(flows, real), stated, rate).unwrap().agrees).count() as u64
     }
 }
 
@@ -102,7 +102,7 @@ fn small_shifts_of_many_endpoints_are_found_together() {
     let real: Vec<f64> = (0..50).map(|at| if at % 2 == 0 { 0.0224 } else { 0.0176 }).collect();
     let counts = Draws(9).counts(40_000, &real);
     let fit = fit(&counts, &shares, FalseAlarmRate::DEFAULT).unwrap();
-    assert!(!fit.held);
+    assert!(!fit.agrees);
     assert!(fit.global.p_value() < 1e-9, "{:?}", fit.global);
 }
 
@@ -153,7 +153,7 @@ fn words(counts: &[u64], shares: &[f64]) -> String {
 }
 
 #[rstest]
-#[case::held(
+#[case::agrees(
     words(&[20_600, 20_600], &[0.5; 2]),
     "no endpoint is off by more than 2.5 % (relative), at a false-alarm rate of 1e-6; 41,200 flows"
 )]
@@ -198,7 +198,7 @@ fn looking_often_raises_no_more_false_alarms(#[case] shares: &[f64]) {
     let goal = Goal { relative_bias: 0.3, power: 0.9, false_alarm: rate(0.1) };
     let tests = 1_000;
     let mut draws = Draws(23);
-    let alarms = (0..tests).filter(|_| !count_until_clear(&mut draws, shares, shares, &goal, 7).held).count();
+    let alarms = (0..tests).filter(|_| !count_until_clear(&mut draws, shares, shares, &goal, 7).agrees).count();
     // Three standard deviations are 0.028.
     assert!(alarms as f64 / f64::from(tests) <= 0.1 + 0.028, "{alarms}");
     assert!(alarms > 0, "a test that never fails shows nothing");
@@ -213,7 +213,7 @@ fn a_test_that_ends_early_finds_a_bias_as_often_as_promised(#[case] shares: &[f6
     let mut draws = Draws(29);
     let tests = 1_000;
     let real = biased(shares, bias);
-    let found = (0..tests).filter(|_| !count_until_clear(&mut draws, &real, shares, &goal, 50).held).count();
+    let found = (0..tests).filter(|_| !count_until_clear(&mut draws, &real, shares, &goal, 50).agrees).count();
     // Three standard deviations are 0.021.
     assert!(found as f64 / f64::from(tests) >= goal.power - 0.021, "{found}");
 }
@@ -227,9 +227,9 @@ fn clear_data_need_fewer_flows() {
         (0..20).map(|_| count_until_clear(&mut draws, &shares, &shares, &goal, 1_000).flows).sum::<u64>() / 20;
     assert!(right < most * 2 / 3, "{right} of {most}");
     let grossly_wrong = count_until_clear(&mut draws, &[0.5, 0.25, 0.25], &shares, &goal, 100);
-    assert!(!grossly_wrong.held && grossly_wrong.flows < most / 20, "{} of {most}", grossly_wrong.flows);
+    assert!(!grossly_wrong.agrees && grossly_wrong.flows < most / 20, "{} of {most}", grossly_wrong.flows);
     let stranger = conclude(&[500, 500, 1], &[0.5, 0.5, 0.0], &goal).unwrap();
-    assert!(!stranger.held && stranger.p_value == 0.0);
+    assert!(!stranger.agrees && stranger.p_value == 0.0);
     assert!(is_clear(&[500, 500, 1], &[0.5, 0.5, 0.0], &goal).unwrap());
 }
 
@@ -239,7 +239,7 @@ fn intervals_that_hold_at_any_time_end_where_the_bet_is_won() {
     let counts = [2_600, 2_450, 2_500, 2_450];
     let early = conclude(&counts, &shares, &goal).unwrap();
     let fixed = fit(&counts, &shares, goal.false_alarm).unwrap();
-    assert!(early.held && matches!(early.global, Global::Anytime { .. }));
+    assert!(early.agrees && matches!(early.global, Global::Anytime { .. }));
     for (early, fixed) in early.cells.iter().zip(&fixed.cells) {
         let (wide, narrow) = (early.interval, fixed.interval);
         assert!(wide.low < narrow.low && narrow.high < wide.high, "{wide:?} {narrow:?}");

@@ -9,7 +9,7 @@ impl Fit {
     ///
     /// `no endpoint is off by more than 4.1 % (relative), at a false-alarm rate of 1e-6; 41,200 flows`
     pub(crate) fn words(&self, name: impl Fn(usize) -> String) -> Vec<String> {
-        if self.held {
+        if self.agrees {
             return vec![self.shown()];
         }
         let possible = self.cells.iter().filter(|cell| cell.share > 0.0).count() as f64;

@@ -17,7 +17,7 @@ pub(super) fn block(page: &mut Page, sample: &Sample) {
     if let Some(fit) = &sample.fit {
         counts(page, sample, fit);
     }
-    for shown in &sample.shown {
+    for shown in &sample.confirmations {
         page.line(2, format!("{shown}."));
     }
     for fault in &sample.faults {

@@ -48,7 +48,7 @@ impl<'a> Sample<'a> {
             arrivals: arrivals.collect(),
             p_value: sample.fit.as_ref().map(|fit| fit.p_value),
             false_alarm_rate: sample.fit.as_ref().map(|fit| fit.rate.get()),
-            measured: &sample.shown,
+            measured: &sample.confirmations,
             faults: &sample.faults,
         }
     }

@@ -9,7 +9,7 @@ use super::{Args, Input, document_rules, show_all, warn_without_nfacct};
 use crate::cli::Exit;
 use crate::cli::console::Console;
 use crate::cli::failure::Failure;
-use crate::cli::lab_args::{prepare, trouble};
+use crate::cli::lab_args::{prepare, report_failure};
 use crate::cli::proxies::not_applicable;
 use svclab::proxy::{Programs, fit};
 use svclab::run::program_rules;
@@ -39,7 +39,7 @@ pub(super) fn rules(
     warn_without_nfacct(args, &scenario.cluster.proxy, console);
     prepare(console)?;
     let documents = program_rules(&scenario, node, &program, args.backend.into());
-    let documents = documents.map_err(|failed| Failure::from(trouble(&failed, console)))?;
+    let documents = documents.map_err(|failed| Failure::from(report_failure(&failed, console)))?;
     let read = |family: Family| document_rules(&documents, machine, family, scenario.cluster.proxy.mode);
     if args.diff.is_none() {
         families.iter().for_each(|family| console.text(read(*family).print()));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::super::console::Console;
 use super::super::failure::Failure;
 use super::super::interrupt::on_keys;
-use super::super::lab_args::trouble;
+use super::super::lab_args::report_failure;
 use super::super::{Exit, complete};
 use super::front::Front;
 use super::{lines, prompt};
@@ -54,7 +54,7 @@ pub(super) fn connect(lab: Option<&str>, console: &Console) -> Result<(Arc<Remot
                 access.interrupt();
             }
         };
-        on_keys(&[Signal::SIGINT], interrupted).map_err(|failed| trouble(&failed, console))?;
+        on_keys(&[Signal::SIGINT], interrupted).map_err(|failed| report_failure(&failed, console))?;
     }
     Ok((remote, of))
 }

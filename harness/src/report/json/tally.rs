@@ -89,7 +89,7 @@ impl<'a> From<&'a Shares> for Fit<'a> {
         });
         Self {
             flows: fit.flows,
-            passed: fit.held,
+            passed: fit.agrees,
             p_value: rounded(fit.p_value),
             false_alarm_rate: fit.rate.get(),
             endpoints: endpoints.collect(),

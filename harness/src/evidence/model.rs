@@ -10,7 +10,6 @@ use svclab_rules::iptables;
 use svclab_rules::nftables;
 use svclab_rules::profile::Profile;
 
-use super::families;
 use super::repairs::RepairCount;
 use crate::text::counted;
 
@@ -359,21 +358,5 @@ impl Evidence {
         let lines = counted(self.unread.len(), "line");
         let file = first.file.as_ref().map(|file| format!("{file}:")).unwrap_or_default();
         Some(format!("{lines} not read, first {file}{} ({}): `svclab dump show` lists them", first.line, first.reason))
-    }
-
-    /// Adds what another file shows, or a folder whose files are named already.
-    pub fn add(&mut self, file: &str, mut other: Self) {
-        families::assign(&mut other, Some(file));
-        let whole: Arc<str> = file.into();
-        let named = |own: Option<Arc<str>>| own.map_or_else(|| whole.clone(), |own| format!("{whole}/{own}").into());
-        self.pieces
-            .extend(other.pieces.into_iter().map(|piece| Piece { file: Some(named(piece.file.clone())), ..piece }));
-        let in_file = |lines: Stretch| Stretch { file: Some(named(lines.file.clone())), ..lines };
-        self.prose.extend(other.prose.into_iter().map(in_file));
-        self.commands.extend(other.commands.into_iter().map(in_file));
-        let releases = other.releases.into_iter();
-        self.releases.extend(releases.map(|one| Release { file: Some(named(one.file.clone())), ..one }));
-        self.unread
-            .extend(other.unread.into_iter().map(|unread| Unread { file: Some(named(unread.file.clone())), ..unread }));
     }
 }

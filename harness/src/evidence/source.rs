@@ -6,6 +6,7 @@
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use flate2::read::MultiGzDecoder;
 use tar::EntryType;
@@ -13,7 +14,7 @@ use zip::ZipArchive;
 use zip::result::ZipError;
 
 use super::families;
-use super::model::{Evidence, Unread};
+use super::model::{Evidence, Piece, Release, Stretch, Unread};
 use super::read::read;
 use crate::input::{FILE_BYTES, read_argument};
 use crate::text::{printable, reason};
@@ -303,5 +304,22 @@ impl Collected<'_, '_> {
 
     fn leave_out(&mut self, name: &str, reason: String) {
         (self.visit)(Some(name), Err(reason));
+    }
+}
+impl Evidence {
+    /// Adds what another file shows, or a folder whose files are named already.
+    pub fn add(&mut self, file: &str, mut other: Self) {
+        families::assign(&mut other, Some(file));
+        let whole: Arc<str> = file.into();
+        let named = |own: Option<Arc<str>>| own.map_or_else(|| whole.clone(), |own| format!("{whole}/{own}").into());
+        self.pieces
+            .extend(other.pieces.into_iter().map(|piece| Piece { file: Some(named(piece.file.clone())), ..piece }));
+        let in_file = |lines: Stretch| Stretch { file: Some(named(lines.file.clone())), ..lines };
+        self.prose.extend(other.prose.into_iter().map(in_file));
+        self.commands.extend(other.commands.into_iter().map(in_file));
+        let releases = other.releases.into_iter();
+        self.releases.extend(releases.map(|one| Release { file: Some(named(one.file.clone())), ..one }));
+        self.unread
+            .extend(other.unread.into_iter().map(|unread| Unread { file: Some(named(unread.file.clone())), ..unread }));
     }
 }

@@ -8,7 +8,7 @@ use svclab_rules::cluster::{Cluster, Family, ObjectName, Pod, Protocol};
 
 use super::endpoint_pods::address_name;
 use super::objects::{Assumed, service_addresses, wide};
-use crate::evidence::{Connection, Contents, Evidence, Piece};
+use crate::evidence::{Connection, Contents, Evidence, NodeRules, Piece, node_rules};
 use crate::scenario::{ConntrackEntry, Host, Scenario};
 use crate::text::counted;
 
@@ -42,11 +42,9 @@ fn notes(evidence: &Evidence, cluster: &Cluster) -> Vec<String> {
     if entries.is_empty() {
         return Vec::new();
     }
-    let frontends = Frontends::of(cluster);
+    let frontends = Frontends::of(evidence, cluster);
     let endpoints: HashSet<IpAddr> = endpoint_addresses(cluster).collect();
-    let is_of_service =
-        |entry: &&Connection| frontends.have(entry.original.destination, entry.original.destination_port);
-    let of_services: Vec<&Connection> = entries.iter().copied().filter(is_of_service).collect();
+    let of_services: Vec<&Connection> = entries.iter().copied().filter(|entry| frontends.have(entry)).collect();
     let mut notes = vec![format!(
         "connections are not restored without --connections: {} of the dump, {} of them to a Service",
         counted(entries.len(), "entry"),
@@ -67,12 +65,15 @@ fn notes(evidence: &Evidence, cluster: &Cluster) -> Vec<String> {
 /// Adds the entries of connections to Services to a scenario, each on the node whose text shows it. Their senders become pods where they have
 /// addresses of a node's pods, else outside hosts.
 fn restore(evidence: &Evidence, assumed: &mut Assumed) -> Vec<String> {
-    let frontends = Frontends::of(&assumed.scenario.cluster);
+    if pieces(evidence).next().is_none() {
+        return Vec::new();
+    }
+    let frontends = Frontends::of(evidence, &assumed.scenario.cluster);
     let (mut entries, mut others, mut known) = (Vec::new(), 0_usize, HashSet::new());
     for (piece, connections) in pieces(evidence) {
         let Some(node) = node_of(piece, assumed) else { continue };
         for connection in connections {
-            let entry = entry(connection, &node).filter(|entry| frontends.have(entry.to.ip(), Some(entry.to.port())));
+            let entry = entry(connection, &node).filter(|_| frontends.have(connection));
             let Some(entry) = entry else {
                 others += 1;
                 continue;
@@ -124,22 +125,31 @@ fn restored(entries: &[ConntrackEntry], excess: usize, others: usize) -> String 
 struct Frontends {
     addresses: HashSet<IpAddr>,
     nodes: HashSet<IpAddr>,
-    node_ports: HashSet<u16>,
+    ports: HashSet<(Protocol, u16)>,
+    node_ports: HashSet<(Protocol, u16)>,
+    /// Whether the text shows all ports of Services: a connection to another port is one to a port that was removed.
+    are_all: bool,
 }
 
 impl Frontends {
-    fn of(cluster: &Cluster) -> Self {
-        let ports = cluster.services.iter().flat_map(|service| &service.ports);
+    fn of(evidence: &Evidence, cluster: &Cluster) -> Self {
+        let ports = || cluster.services.iter().flat_map(|service| &service.ports);
         Self {
             addresses: cluster.services.iter().flat_map(service_addresses).collect(),
             nodes: cluster.nodes.iter().flat_map(|node| node.addresses()).collect(),
-            node_ports: ports.filter_map(|port| port.node_port).collect(),
+            ports: ports().map(|port| (port.protocol, port.port)).collect(),
+            node_ports: ports().filter_map(|port| Some((port.protocol, port.node_port?))).collect(),
+            are_all: node_rules(evidence).iter().all(NodeRules::has_translations),
         }
     }
 
-    fn have(&self, address: IpAddr, port: Option<u16>) -> bool {
-        let is_node_port = || port.is_some_and(|port| self.node_ports.contains(&port));
-        self.addresses.contains(&address) || self.nodes.contains(&address) && is_node_port()
+    /// Whether a connection was opened to one of them.
+    fn have(&self, connection: &Connection) -> bool {
+        let to = &connection.original;
+        let port = connection.protocol.parse().ok().zip(to.destination_port);
+        let is_one = |ports: &HashSet<(Protocol, u16)>| port.is_some_and(|port| ports.contains(&port));
+        self.addresses.contains(&to.destination) && (self.are_all || is_one(&self.ports))
+            || self.nodes.contains(&to.destination) && is_one(&self.node_ports)
     }
 }
 

@@ -11,10 +11,15 @@ use super::class::Judge;
 use super::delta::shortest;
 use super::rules::{about, units, with};
 use crate::scenario::{Cni, CniKind, OtherRules, Overlay, Place, Scenario};
+use crate::sources::Disagreement;
 
 /// Reduces a scenario as far as it still shows the judge's class.
 pub(super) fn reduce(scenario: Scenario, judge: &mut Judge<'_>) -> Scenario {
     let mut reducing = Reducing { left: scenario, judge };
+    // Without a pod, other connections would fail in the same way.
+    if reducing.judge.class().disagreement == Disagreement::Connection {
+        reducing.connections();
+    }
     reducing.guess();
     reducing.judge.find_missing_rules(&reducing.left);
     // A late removal may make an earlier one possible.

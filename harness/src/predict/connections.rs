@@ -8,6 +8,7 @@ use svclab_rules::walk::{Connection, Direction, State, Tracked, Tracking, Tuple}
 
 use super::Network;
 use super::packet_state::PacketState;
+use super::prediction::{Prediction, Stage};
 use super::traversal::Traversal;
 use crate::scenario::ConntrackEntry;
 use crate::topology::NetnsId;
@@ -52,6 +53,24 @@ impl Network<'_> {
         }
         self.restored = Restored(all);
         self
+    }
+
+    /// Whether a flow to this address belongs to a connection that conntrack tables contain from the start, so that no rule chooses its
+    /// endpoint.
+    pub(crate) fn is_restored(&self, prediction: &Prediction, to: SocketAddr) -> bool {
+        let leads = |stage: &Stage| {
+            let original = self.restored_at(stage).map(|connection| connection.original);
+            original.is_some_and(|one| SocketAddr::new(one.destination, one.destination_port) == to)
+        };
+        !self.restored.0.is_empty()
+            && prediction.branches.iter().any(|branch| branch.stages.iter().any(|one| leads(one)))
+    }
+
+    /// The connection that conntrack tables contain from the start to which the packet belongs at a hook.
+    pub(crate) fn restored_at(&self, stage: &Stage) -> Option<Connection> {
+        let Tracking::Tracked(Tracked { connection, .. }) = stage.tracking else { return None };
+        let (known, _) = self.restored.0.get(&(stage.netns, connection.original))?;
+        (*known == connection).then_some(connection)
     }
 
     /// The network with empty conntrack tables; `None` if they are empty already.

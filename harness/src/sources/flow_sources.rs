@@ -22,7 +22,8 @@ pub(crate) struct Sources<'c, 'a> {
     pub(crate) prediction: Option<Prediction>,
     /// The observation, if a packet was sent.
     pub(crate) seen: Option<FlowOutcome>,
-    /// Whether the prediction contains only some of the branches, while the others are known to keep the promise.
+    /// Whether the branches say nothing about shares: the prediction contains only some of them, while the others are known to keep the
+    /// promise, or the packet belongs to a connection whose endpoint is chosen already.
     is_part: bool,
 }
 
@@ -57,7 +58,9 @@ impl<'c, 'a> Sources<'c, 'a> {
         let (promise, prediction) = (context.promise(question), context.network.predict(sent));
         let mut seen = FlowOutcome::observed(observed);
         prediction.iter().flat_map(|prediction| &prediction.branches).for_each(|branch| seen.explain(&branch.outcome));
-        Self { context, flow, sent: FlowOrClass::Flow(sent), promise, prediction, seen: Some(seen), is_part: false }
+        let is_part =
+            prediction.as_ref().is_some_and(|prediction| context.network.is_restored(prediction, question.to));
+        Self { context, flow, sent: FlowOrClass::Flow(sent), promise, prediction, seen: Some(seen), is_part }
     }
 
     /// Promise and prediction for one flow of a question; `None` if nothing is predicted.
@@ -65,7 +68,8 @@ impl<'c, 'a> Sources<'c, 'a> {
         let (promise, prediction) = (context.promise(question), context.network.predict(sent)?);
         let flow = Flow { question, source: prediction.source.ip() };
         let sent = FlowOrClass::Flow(sent);
-        Some(Self { context, flow, sent, promise, prediction: Some(prediction), seen: None, is_part: false })
+        let is_part = context.network.is_restored(&prediction, question.to);
+        Some(Self { context, flow, sent, promise, prediction: Some(prediction), seen: None, is_part })
     }
 
     /// Promise and prediction for a packet that senders may send.
@@ -125,7 +129,7 @@ impl<'c, 'a> Sources<'c, 'a> {
         }
         let predicted = self.predicted(prediction, seen);
         let broken = self.broken(prediction);
-        let is_even = self.context.comparison.has_shares(&self.promise, prediction);
+        let is_even = self.is_part || self.context.comparison.has_shares(&self.promise, prediction);
         // What rules have counted of earlier packets, of other flows too, decides then.
         if let Some(what) = assumed(prediction).filter(|_| !predicted) {
             return Some((Disagreement::Rules, what));
@@ -262,6 +266,7 @@ impl<'c, 'a> Sources<'c, 'a> {
             let length = |branch: &&PredictedBranch| self.context.network.decisive_rules(&branch.stages).len();
             prediction.branches.iter().filter(leads_there).max_by_key(length)
         };
+        let favoured = || if self.is_part { None } else { favoured() };
         self.broken(prediction).or_else(favoured).or_else(|| prediction.branches.first())
     }
 

@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use svclab_rules::iptables::{Chain, ChainKind, Policy, TableName};
-use svclab_rules::nftables::{self, Verdict};
+use svclab_rules::iptables::{Chain, ChainKind, Policy, TableName, Target};
+use svclab_rules::nftables::{self, Statement, Verdict};
 use svclab_rules::ruleset::Rules;
 
 /// The number of parts that can be removed one by one: rules, and elements of sets and maps.
@@ -25,7 +25,8 @@ pub(super) fn units(rules: &Rules) -> usize {
     }
 }
 
-/// The rules reduced to the units with these numbers, without chains that are no longer referenced.
+/// The rules reduced to the units with these numbers, without chains that are no longer referenced. An endpoint's chain keeps its
+/// translation as long as a rule leads to it: packets that it does not translate are lost just as well without its translation.
 pub(super) fn with(rules: &Rules, kept: &HashSet<usize>) -> Rules {
     let mut number = 0..;
     let mut is_kept = || number.next().is_some_and(|number| kept.contains(&number));
@@ -33,7 +34,8 @@ pub(super) fn with(rules: &Rules, kept: &HashSet<usize>) -> Rules {
         Rules::Iptables(parsed) => {
             let mut rules = parsed.rules.clone();
             for chain in rules.tables.iter_mut().flat_map(|table| &mut table.chains) {
-                chain.rules.retain(|_| is_kept());
+                let is_endpoint = ChainKind::Endpoint.is_of(&chain.name);
+                chain.rules.retain(|rule| is_kept() || is_endpoint && matches!(rule.target, Some(Target::Dnat(_))));
             }
             for table in &mut rules.tables {
                 // A chain without rules returns, so it may be removed if nothing jumps to it. One of no Service may have lost its jump, which is
@@ -52,7 +54,13 @@ pub(super) fn with(rules: &Rules, kept: &HashSet<usize>) -> Rules {
             };
             for table in &mut rules.tables {
                 table.sets.iter_mut().for_each(|set| set.elements.retain(|_| is_kept()));
-                table.chains.iter_mut().for_each(|chain| chain.rules.retain(|_| is_kept()));
+                for chain in &mut table.chains {
+                    let is_endpoint = is_of_endpoint(&chain.name);
+                    let translates = |rule: &nftables::Rule| {
+                        rule.statements.iter().any(|statement| matches!(statement, Statement::Dnat { .. }))
+                    };
+                    chain.rules.retain(|rule| is_kept() || is_endpoint && translates(rule));
+                }
                 table.remove_unused(has_own);
             }
             rules.into()
@@ -107,6 +115,11 @@ fn chain_is_own(name: &str, service: &str) -> bool {
 /// `ns1/svc1/tcp/p80` of a chain `service-ULMVA6XW-ns1/svc1/tcp/p80`; `None` for a chain of no service.
 fn service_part(chain: &str) -> Option<&str> {
     chain.splitn(3, '-').nth(2).filter(|rest| rest.matches('/').count() >= 3)
+}
+
+/// Whether a chain is an endpoint's: `endpoint-RWDFHKLM-ns1/svc1/tcp/p80__10.180.0.1/80`.
+fn is_of_endpoint(chain: &str) -> bool {
+    chain.starts_with("endpoint-")
 }
 
 /// Whether a built-in chain does nothing.

@@ -168,3 +168,41 @@ fn what_a_missing_rule_is_missing_from_is_left(
     }
     assert_small(&text);
 }
+
+/// Of two connections, the one that leads to an endpoint that is gone is left, and no other that a reduction breaks.
+#[test]
+fn the_connection_at_fault_is_left() {
+    let saved = repository_path("rules/tests/golden/small-cluster/v1.30-iptables/iptables-save.txt");
+    let entry = |port: u16, endpoint: &str| {
+        format!(
+            "udp 17 27 src=10.244.1.50 dst=10.96.0.10 sport={port} dport=53 src={endpoint} dst=10.244.1.50 sport=53 dport={port} [ASSURED] mark=0 use=1\n"
+        )
+    };
+    let saved = fs::read_to_string(saved).expect("a recording");
+    let entries = entry(40001, "10.244.2.99") + &entry(40002, "10.244.1.2");
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+    fs::write(path("dump.txt"), format!("{saved}\n$ conntrack -L\n{entries}")).expect("a file");
+    let imported = svclab(&["dump", "import", "-q", "--connections", &path("dump.txt"), "-o", &path("whole.yaml")]);
+    assert_eq!(imported.status.code(), Some(0), "{}", String::from_utf8_lossy(&imported.stderr));
+    let output = svclab(&["dump", "minimize", "--no-lab", &path("whole.yaml")]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains(":40001") && !text.contains(":40002"), "{text}");
+}
+
+/// Packets that an endpoint's chain does not translate are lost without its rule as well: the rule is kept, for it is what is wrong.
+#[test]
+fn the_translation_at_fault_is_left() {
+    let saved = repository_path("rules/tests/golden/nodeport-local/v1.30-iptables/iptables-save.txt");
+    let saved = fs::read_to_string(saved).expect("a recording");
+    let wrong =
+        saved.replace("-p tcp -m comment --comment \"default/web:http\" -m tcp -j DNAT", "-p udp -m udp -j DNAT");
+    assert_ne!(wrong, saved);
+    let folder = tempfile::tempdir().expect("a folder");
+    let dump = folder.path().join("dump.txt");
+    fs::write(&dump, wrong).expect("a file");
+    let output = svclab(&["dump", "minimize", "--no-lab", &dump.to_string_lossy()]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("-p udp -m udp -j DNAT"), "{text}");
+    assert_small(&text);
+}

@@ -74,6 +74,8 @@ pub(crate) struct Args {
 struct Written {
     rules: Rules,
     family: Family,
+    /// The node.
+    node: String,
     /// The node and release: `node worker (kube-proxy 1.30, IPv4)`.
     whose: String,
 }
@@ -81,7 +83,7 @@ struct Written {
 impl Written {
     fn new(rules: Rules, family: Family, cluster: &Cluster, node: &Node) -> Self {
         let whose = format!("node {} (kube-proxy {}, {family})", node.name, cluster.release_on(node));
-        Self { rules, family, whose }
+        Self { rules, family, node: node.name.clone(), whose }
     }
 }
 
@@ -124,29 +126,39 @@ fn rules(args: &Args, console: &Console) -> Result<Exit, Failure> {
     let programs = args.proxies.programs()?;
     let Subject { path, saved } = Subject::of(args, programs.is_some())?;
     let input = Input::read(path, args, console)?;
-    let node = node(args.node.as_deref(), input.cluster(), console)?.name.clone();
-    let has_address =
-        |family: &Family| input.cluster().node(&node).is_some_and(|node| node.internal_ip(*family).is_some());
-    let family = family(args, has_address);
+    let saved = saved.map(diff::Saved::read).transpose()?;
+    let all: Vec<&str> = input.cluster().nodes.iter().map(|node| node.name.as_str()).collect();
+    let mut nodes = saved.as_ref().filter(|_| args.node.is_none()).map(|saved| saved.nodes(&all)).unwrap_or_default();
+    if nodes.is_empty() {
+        nodes.push(&node(args.node.as_deref(), input.cluster(), console)?.name);
+    }
+    let has_address = |node: &str, family: &Family| {
+        input.cluster().node(node).is_some_and(|node| node.internal_ip(*family).is_some())
+    };
+    let family = |node: &str| family(args, |family| has_address(node, family));
     if let Some(programs) = programs {
+        let node = nodes[0].to_owned();
+        let (family, has_address) = (family(&node), |family: &Family| has_address(&node, family));
         let all = args.diff.is_some() && args.family.is_none();
         let families: Vec<Family> =
             Family::ALL.into_iter().filter(|one| *one == family || all && has_address(one)).collect();
-        return program::rules(args, &programs, input, (&node, &families), console);
+        return program::rules(args, &programs, input.clone(), (&node, &families), console);
     }
     warn_without_nfacct(args, &input.cluster().proxy, console);
     if let Input::Scenario(scenario) = &input {
         fit(None, scenario).map_err(|why| not_applicable(&why))?;
     }
-    let Some(file) = saved else {
-        console.text(input.write(&node, family)?.rules.print());
+    let Some(saved) = saved else {
+        console.text(input.write(nodes[0], family(nodes[0]))?.rules.print());
         return Ok(Exit::Held);
     };
-    let saved = diff::Saved::read(file)?;
-    let families = if args.family.is_some() { Vec::new() } else { saved.families() };
-    let families: Vec<Family> = families.into_iter().filter(has_address).collect();
-    let families = if families.is_empty() { vec![family] } else { families };
-    let compared = families.into_iter().map(|family| differ(args, &input, &saved, &node, family, console));
+    let families = |node: &str| {
+        let families = if args.family.is_some() { Vec::new() } else { saved.families(node, &all) };
+        let families: Vec<Family> = families.into_iter().filter(|family| has_address(node, family)).collect();
+        if families.is_empty() { vec![family(node)] } else { families }
+    };
+    let compared = nodes.iter().flat_map(|node| families(node).into_iter().map(move |family| (*node, family)));
+    let compared = compared.map(|(node, family)| differ(args, &input, &saved, (node, &all), family, console));
     let compared: Vec<Exit> = compared.collect::<Result<_, _>>()?;
     if let Some(words) = saved.not_judged.as_ref().or(saved.not_read.as_ref()) {
         console.complain(format!("note: {}", one_line(words)));
@@ -160,12 +172,12 @@ fn differ(
     args: &Args,
     input: &Input,
     saved: &diff::Saved,
-    node: &str,
+    (node, all): (&str, &[&str]),
     family: Family,
     console: &Console,
 ) -> Result<Exit, Failure> {
     let written = input.write(node, family)?;
-    let found = saved.parse(&written)?;
+    let found = saved.parse(&written, all)?;
     let diff = found.diff(&written);
     let exit = show_diff(&diff, console);
     if args.release.is_none() && !console.quiet {

@@ -47,7 +47,7 @@ pub use page::render;
 pub use read::read;
 pub(crate) use releases::releases;
 pub use rules::{NodeRules, node_rules, not_judged};
-pub(crate) use rules::{others, words_of_other};
+pub(crate) use rules::{has_word, others, words_of_other};
 pub(crate) use source::visit;
 pub use source::{SourceError, from_path, is_archive, read_file};
 #[doc(hidden)]

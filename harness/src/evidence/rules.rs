@@ -71,6 +71,15 @@ impl NodeRules {
         self.file.as_deref()
     }
 
+    /// Whether they are those of a node, by the machine that the prompt names, or the file's name; `None` if neither names any of the nodes.
+    pub fn is_of_node(&self, node: &str, nodes: &[&str]) -> Option<bool> {
+        let short = |name: &str| name.split('.').next().unwrap_or_default().to_owned();
+        let by_host = |host: &String| nodes.iter().copied().find(|name| *name == host || short(name) == short(host));
+        let is_in_file = |name: &&str| self.file().is_some_and(|file| has_word(file, name));
+        let by_file = || nodes.iter().copied().filter(is_in_file).max_by_key(|name| name.len());
+        self.host.as_ref().and_then(by_host).or_else(by_file).map(|own| own == node)
+    }
+
     /// The line at which they start.
     pub fn line(&self) -> usize {
         self.first
@@ -98,6 +107,13 @@ impl NodeRules {
             _ => self.is_whole(),
         }
     }
+}
+
+/// Whether a text has a name that stands apart.
+pub(crate) fn has_word(text: &str, name: &str) -> bool {
+    let is_apart = |letter: Option<char>| letter.is_none_or(|letter| !letter.is_ascii_alphanumeric());
+    let mut places = text.match_indices(name);
+    places.any(|(at, _)| is_apart(text[..at].chars().next_back()) && is_apart(text[at + name.len()..].chars().next()))
 }
 
 impl Evidence {

@@ -382,3 +382,30 @@ fn lines_that_are_not_read_are_named() {
         assert!(note.is_none_or(|note| unwrapped(&messages).contains(&note)), "{messages}");
     }
 }
+
+/// Of the rules of several nodes, each node's are compared, in one text by the prompts and in several files by their names.
+#[test]
+fn each_node_is_compared_with_its_own_rules() {
+    let scenario = scenario::load(Path::new(SEED)).expect("a sound scenario");
+    let [one, other] = [0, 1].map(|at| scenario.cluster.nodes[at].name.clone());
+    let written = |node: &str| stdout(&svclab(&[SEED, "--quiet", "--node", node])).to_owned();
+    let broken = written(&other);
+    let dnat = broken.lines().find(|line| line.contains("-j DNAT")).expect("an endpoint").to_owned();
+    let broken = broken.replacen(&format!("{dnat}\n"), "", 1);
+    let prompt = |node: &str| format!("root@{node}:~# iptables-save\n");
+    let text = format!("{}{}{}{broken}", prompt(&one), written(&one), prompt(&other));
+    assert_eq!(diff(&[SEED, "--node", &one], &text).status.code(), Some(0));
+    let of_other = diff(&[SEED, "--node", &other], &text);
+    assert_eq!(of_other.status.code(), Some(1));
+    assert!(stdout(&of_other).starts_with("1 difference"), "{}", stdout(&of_other));
+    // Without a node, all that have a name.
+    let of_both = stdout(&diff(&[SEED], &text)).to_owned();
+    assert!(of_both.contains(&format!("node {one} ")) && of_both.contains(&format!("node {other} ")), "{of_both}");
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join(format!("{one}.txt")), written(&one)).expect("a file");
+    let path = folder.path().to_string_lossy().into_owned();
+    assert_eq!(svclab(&[SEED, "--node", &one, "--diff", &path]).status.code(), Some(0));
+    let lacking = svclab(&[SEED, "--node", &other, "--diff", &path]);
+    assert_eq!(lacking.status.code(), Some(2), "{}", stdout(&lacking));
+    assert!(stderr(&lacking).contains(&format!("has no rules of node {other}, only those of {one}")));
+}

@@ -178,21 +178,38 @@ impl Saved {
         Ok(Self { file, sets, first, unread: evidence.unread, not_read, not_judged })
     }
 
-    /// Returns the families of its rules, if known: nft tables have a family, iptables rules have addresses.
-    pub(super) fn families(&self) -> Vec<Family> {
-        let has = |family: &Family| self.sets.iter().any(|set| families(set).contains(family));
+    /// Returns the families of a node's rules, if known: nft tables have a family, iptables rules have addresses. `nodes` are all nodes.
+    pub(super) fn families(&self, node: &str, nodes: &[&str]) -> Vec<Family> {
+        let of_node = || self.sets.iter().filter(|set| set.is_of_node(node, nodes) != Some(false));
+        let has = |family: &Family| of_node().any(|set| families(set).contains(family));
         Family::ALL.into_iter().filter(has).collect()
     }
 
-    /// Returns the rules in the mode and family of the generated ones, preferring complete ones to an excerpt.
-    pub(super) fn parse(&self, written: &Written) -> Result<Found<'_>, Failure> {
+    /// Returns the nodes among these whose rules the input has by name.
+    pub(super) fn nodes<'n>(&self, all: &[&'n str]) -> Vec<&'n str> {
+        let is_there = |node: &&str| self.sets.iter().any(|set| set.is_of_node(node, all) == Some(true));
+        all.iter().copied().filter(is_there).collect()
+    }
+
+    /// Returns the rules in the mode and family of the generated ones, preferring those of the node to those of no node that is named, and
+    /// complete ones to an excerpt. `nodes` are all nodes.
+    pub(super) fn parse(&self, written: &Written, nodes: &[&str]) -> Result<Found<'_>, Failure> {
         let (mode, family) = (written.rules.mode(), written.family);
         let fits = |set: &&NodeRules| {
             let own = families(set);
             set.rules.mode() == mode && (own.is_empty() || own.contains(&family))
         };
-        let Some(set) = self.sets.iter().filter(fits).min_by_key(|set| is_part(set)) else {
-            return Err(self.lacking(mode, family).into());
+        let fitting: Vec<&NodeRules> = self.sets.iter().filter(fits).collect();
+        let of_node = |set: &NodeRules| set.is_of_node(&written.node, nodes);
+        let may_be = fitting.iter().copied().filter(|set| of_node(set) != Some(false));
+        let Some(set) = may_be.min_by_key(|set| (of_node(set).is_none(), is_part(set))) else {
+            let others = self.nodes(nodes);
+            if fitting.is_empty() || others.is_empty() {
+                return Err(self.lacking(mode, family).into());
+            }
+            let (node, others) = (&written.node, others.join(", "));
+            let message = format!("{} has no rules of node {node}, only those of {others}", printable(&self.file));
+            return Err(Failure::new(message, "Choose one of these with `--node`."));
         };
         let mut rules = Cow::Borrowed(&set.rules);
         // Rules without an address count as the requested family.
@@ -201,7 +218,8 @@ impl Saved {
         {
             parsed.rules.family = family;
         }
-        Ok(Found { file: self.file.clone(), rules, coverage: set.coverage.clone(), is_part: is_part(set) })
+        let file = set.file().map_or_else(|| self.file.clone(), |own| self.file.join(own));
+        Ok(Found { file, rules, coverage: set.coverage.clone(), is_part: is_part(set) })
     }
 
     /// Returns the errors for an input without rules of a mode and family.

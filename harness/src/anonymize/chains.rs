@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use data_encoding::BASE32;
 use svclab_rules::cluster::Protocol;
-use svclab_rules::iptables::{ChainHash, ChainKind, RuleSet, TableName, Target};
+use svclab_rules::iptables::{ChainHash, ChainKind, Network, RuleSet, TableName, Target};
 use svclab_rules::nftables::name_hash;
 use svclab_rules::ruleset::Rules;
 
@@ -81,9 +81,10 @@ impl Chains {
             let new = ChainHash::for_service_port(&names.text(name), *protocol);
             chains.0.insert(hash.clone(), new.to_string());
         }
+        let ports = ports_in(texts);
         for rules in evidence.iter().flat_map(node_rules) {
             if let Rules::Iptables(parsed) = &rules.rules {
-                chains.add_endpoints(&parsed.rules, &origins, names);
+                chains.add_endpoints(&parsed.rules, &origins, &ports, names);
             }
         }
         // A hash of unknown origin, or a wrong one, may also stand alone.
@@ -93,35 +94,30 @@ impl Chains {
         chains
     }
 
-    /// Adds the chains of endpoints: the hash covers the service whose chain jumps there, or that the comment names, and the destination.
-    fn add_endpoints(&mut self, rules: &RuleSet, origins: &HashMap<String, ServicePort>, names: &mut dyn Rename) {
-        let Some(table) = rules.table(TableName::Nat) else { return };
-        let mut leading: HashMap<&str, BTreeSet<&ServicePort>> = HashMap::new();
-        for chain in &table.chains {
-            let Some(origin) = hash_of(&chain.name).and_then(|hash| origins.get(hash)) else { continue };
-            for next in chain.rules.iter().filter_map(|rule| rule.next_chain()) {
-                leading.entry(next).or_default().insert(origin);
+    /// Adds the chains of endpoints: the hash covers the service whose chain jumps there, or that a comment names, and the destination.
+    /// `ports` are numbers of ports in the texts.
+    fn add_endpoints(
+        &mut self,
+        rules: &RuleSet,
+        origins: &HashMap<String, ServicePort>,
+        ports: &BTreeSet<u16>,
+        names: &mut dyn Rename,
+    ) {
+        for (hash, Hashed { services, targets, sources }) in endpoint_chains(rules, origins) {
+            let of_sources = || sources.iter().flat_map(|ip| ports.iter().map(|port| SocketAddr::new(*ip, *port)));
+            let is_hashed = |service: &ServicePort, target: &SocketAddr| {
+                ChainHash::for_endpoint(&service.name, service.protocol, &target.to_string()).to_string() == hash
+            };
+            let of_target =
+                |target: SocketAddr| Some((services.iter().find(|service| is_hashed(service, &target))?, target));
+            let mut found = targets.iter().copied().find_map(of_target);
+            if targets.is_empty() {
+                found = of_sources().find_map(of_target);
             }
-        }
-        for chain in table.chains.iter().filter(|chain| ChainKind::Endpoint.is_of(&chain.name)) {
-            let hash = chain.name[ChainKind::Endpoint.prefix().len()..].to_owned();
-            let of_leading = leading.get(&*chain.name).into_iter().flatten().map(|origin| (**origin).clone());
-            let comments = chain.rules.iter().filter_map(|rule| rule.comment()?.split_whitespace().next());
-            let of_comments =
-                comments.flat_map(|name| Protocol::ALL.map(|protocol| ServicePort { name: name.to_owned(), protocol }));
-            let candidates: BTreeSet<ServicePort> = of_leading.chain(of_comments).collect();
-            let targets = chain.rules.iter().filter_map(|rule| match &rule.target {
-                Some(Target::Dnat(nat)) => Some(SocketAddr::new(nat.addresses?.0, nat.ports.as_ref()?.first)),
-                _ => None,
-            });
-            for target in targets.collect::<BTreeSet<_>>() {
-                for ServicePort { name, protocol } in &candidates {
-                    if ChainHash::for_endpoint(name, *protocol, &target.to_string()).to_string() == hash {
-                        let new = SocketAddr::new(names.address(target.ip()), target.port());
-                        let new = ChainHash::for_endpoint(&names.text(name), *protocol, &new.to_string());
-                        self.0.insert(hash.clone(), new.to_string());
-                    }
-                }
+            if let Some((ServicePort { name, protocol }, target)) = found {
+                let new = SocketAddr::new(names.address(target.ip()), target.port());
+                let new = ChainHash::for_endpoint(&names.text(name), *protocol, &new.to_string());
+                self.0.insert(hash.to_owned(), new.to_string());
             }
         }
     }
@@ -173,6 +169,70 @@ impl Chains {
         let new_hash = if name_hash(hashed) == hash { name_hash(&new) } else { made_up(hash, names) };
         format!("{new_hash}-{new}")
     }
+}
+
+/// What the hash in the name of an endpoint's chain may cover.
+#[derive(Default)]
+struct Hashed {
+    services: BTreeSet<ServicePort>,
+    /// The destinations that rules translate to, or that comments name.
+    targets: BTreeSet<SocketAddr>,
+    /// The addresses whose packets are masqueraded: those of an endpoint whose port may not be shown.
+    sources: BTreeSet<IpAddr>,
+}
+
+/// Returns what rules show of the chains of endpoints, by the hash in their names.
+fn endpoint_chains<'r>(rules: &'r RuleSet, origins: &HashMap<String, ServicePort>) -> HashMap<&'r str, Hashed> {
+    let mut all: HashMap<&str, Hashed> = HashMap::new();
+    let endpoint = |chain: &'r str| chain.strip_prefix(ChainKind::Endpoint.prefix());
+    for chain in rules.table(TableName::Nat).into_iter().flat_map(|table| &table.chains) {
+        let origin = hash_of(&chain.name).and_then(|hash| origins.get(hash));
+        for rule in &chain.rules {
+            let mut words = rule.comment().unwrap_or_default().split_whitespace();
+            let named = words
+                .next()
+                .into_iter()
+                .flat_map(|name| Protocol::ALL.map(|protocol| ServicePort { name: name.to_owned(), protocol }));
+            let target = match &rule.target {
+                Some(Target::Dnat(nat)) => nat.addresses.zip(nat.ports.as_ref()),
+                _ => None,
+            };
+            if let Some(own) = endpoint(&chain.name) {
+                let hashed = all.entry(own).or_default();
+                hashed.services.extend(named);
+                hashed.targets.extend(target.map(|((ip, _), ports)| SocketAddr::new(ip, ports.first)));
+                hashed.sources.extend(rule.source.as_ref().and_then(|source| match source.value {
+                    Network::Prefix(range) if range.prefix_len() == range.max_prefix_len() => Some(range.addr()),
+                    _ => None,
+                }));
+            } else if let Some(next) = rule.next_chain().and_then(|next| endpoint(next)) {
+                let hashed = all.entry(next).or_default();
+                hashed.services.extend(named.chain(origin.cloned()));
+                // `-> 10.244.1.15:8080`
+                hashed.targets.extend(words.filter_map(|word| word.parse::<SocketAddr>().ok()));
+            }
+        }
+    }
+    all
+}
+
+/// Usual ports of pods, which a text may not show.
+const USUAL_PORTS: [u16; 12] = [80, 443, 53, 3000, 3306, 5000, 5432, 6379, 8080, 8443, 9090, 9153];
+
+/// Maximum number of ports of a text that are tried.
+const MAX_PORTS: usize = 200;
+
+/// Returns usual ports, and numbers in the texts that may be ports.
+fn ports_in(texts: &[Text]) -> BTreeSet<u16> {
+    let mut ports = BTreeSet::from(USUAL_PORTS);
+    let numbers = texts.iter().flat_map(|text| text.text.split(|letter: char| !letter.is_ascii_digit()));
+    for port in numbers.filter_map(|number| number.parse().ok()).filter(|port| *port > 0) {
+        if ports.len() >= MAX_PORTS {
+            break;
+        }
+        ports.insert(port);
+    }
+    ports
 }
 
 /// Returns a made-up hash for one of unknown origin.

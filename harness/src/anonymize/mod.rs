@@ -74,11 +74,10 @@ pub fn anonymize(path: &Path, seed: Option<&str>) -> Result<Anonymized, SourceEr
 
 /// Replaces identifying names and addresses in texts.
 pub fn anonymize_texts(texts: &[Text], seed: Option<&str>) -> Anonymized {
-    // Parts of names and addresses at the ends of lines would be recognised only by readers of the result.
-    let whole = |text: &Text| Text { name: text.name.clone(), text: unwrapped(&text.text).into_owned() };
-    let texts = &texts.iter().map(whole).collect::<Vec<Text>>();
+    let original: Vec<Evidence> = texts.iter().map(|text| read(&text.text)).collect();
+    let (texts, before): (Vec<Text>, Vec<Evidence>) = texts.iter().zip(&original).map(joined).unzip();
+    let texts = &texts;
     let key = seed.map_or_else(Key::random, Key::from_seed);
-    let before: Vec<Evidence> = texts.iter().map(|text| read(&text.text)).collect();
     let mut scan = Scan::new(key, texts, names::in_evidence(&before));
     let chains = Chains::of(texts, &before, &mut scan);
     scan.set_chains(chains);
@@ -89,6 +88,14 @@ pub fn anonymize_texts(texts: &[Text], seed: Option<&str>) -> Anonymized {
     let new: Vec<Text> = texts.iter().zip(&before).map(|(text, evidence)| renamed(&mut scan, text, evidence)).collect();
     let replaced = scan.replaced();
     let after: Vec<Evidence> = new.iter().map(|text| read(&text.text)).collect();
-    let proof = verification::prove(&before, &after, &new, &mut scan);
+    let proof = verification::prove([&original, &before, &after], &new, &mut scan);
     Anonymized { texts: new, replaced, left_out: Vec::new(), proof }
+}
+
+/// A text with the lines joined that a terminal wrapped, and what it shows: parts of names and addresses at the ends of lines would be
+/// recognised only by readers of the result. Lines that only look wrapped stay: joined, they would show less.
+fn joined((text, evidence): (&Text, &Evidence)) -> (Text, Evidence) {
+    let whole = Text { name: text.name.clone(), text: unwrapped(&text.text).into_owned() };
+    let shown = read(&whole.text);
+    if verification::shows_less(&shown, evidence) { (text.clone(), evidence.clone()) } else { (whole, shown) }
 }

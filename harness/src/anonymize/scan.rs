@@ -27,8 +27,9 @@ pub(super) struct Scan {
 
 impl Scan {
     /// Creates a scan of texts, none of whose words and addresses is used as a replacement.
-    pub(super) fn new(key: Key, texts: &[Text], names: HashSet<String>) -> Self {
+    pub(super) fn new(key: Key, texts: &[Text], mut names: HashSet<String>) -> Self {
         let (mut words, mut known) = (HashSet::new(), Known::default());
+        let mut numbers = HashSet::new();
         for text in texts.iter().flat_map(|text| text.name.iter().chain([&text.text])) {
             let mut before: Option<(usize, IpAddr)> = None;
             for found in tokens(text, &names, Wording::Command) {
@@ -46,13 +47,18 @@ impl Scan {
                         known.networks.insert(network);
                     }
                     Token::Network(network, _) => _ = known.addresses.insert(network.addr()),
-                    _ => {
+                    token => {
+                        if token == Token::Number {
+                            numbers.insert(text[found.at.clone()].to_owned());
+                        }
                         let parts = text[found.at].split(|letter: char| !letter.is_alphanumeric());
                         words.extend(parts.filter(|part| !part.is_empty()).map(str::to_lowercase));
                     }
                 }
             }
         }
+        // An account's number is one where it stands alone, too.
+        names.extend(numbers);
         let addresses = Addresses::new(key.clone(), &known);
         let words = Words::new(key.clone(), words);
         Self { words, addresses, key, chains: Chains::default(), names, digits: HashSet::new() }

@@ -346,14 +346,14 @@ fn another_outcome_is_noticed() {
     let mut scan = Scan::new(Key::from_seed("test"), &texts, HashSet::new());
     let mut new = texts.clone();
     new[0].text = scan.replace(&texts[0].text, &before[0]);
-    let proof = verification::prove(&before, &[read(&new[0].text)], &new, &mut scan);
+    let proof = verification::prove([&before, &before, &[read(&new[0].text)]], &new, &mut scan);
     assert!(matches!(proof.behaviour, Behaviour::Same { .. }), "{proof:?}");
     let cut: String =
         new[0].text.lines().filter(|line| !line.contains("-j DNAT")).map(|line| format!("{line}\n")).collect();
-    let proof = verification::prove(&before, &[read(&cut)], &new, &mut scan);
+    let proof = verification::prove([&before, &before, &[read(&cut)]], &new, &mut scan);
     assert!(matches!(proof.behaviour, Behaviour::Differs(_)) && proof.differing == ["line 1"], "{proof:?}");
     new[0].text.push_str(&texts[0].text);
-    assert!(!verification::prove(&before, &before, &new, &mut scan).left.is_empty());
+    assert!(!verification::prove([&before; 3], &new, &mut scan).left.is_empty());
 }
 
 /// A long text without blanks takes linear time, whatever its content.
@@ -390,4 +390,67 @@ fn digits_of_new_identifiers_are_not_taken_for_old_words() {
         let new = anonymize_texts(&texts, Some(&seed.to_string()));
         assert_eq!(new.proof.left, Vec::<String>::new(), "{}", new.texts[0].text);
     }
+}
+
+/// Rules of iptables-nft start with tabs and a blank: a rule of the same length as the longest line is not what a terminal wrapped.
+#[rstest]
+#[case::tabs("\t")]
+#[case::blanks("        ")]
+fn indented_rules_are_not_joined(#[case] tab: &str) {
+    let long = |port: &str| {
+        format!(
+            "meta l4proto tcp ip saddr != 10.244.0.0/16 ip daddr 10.96.100.7  tcp dport {port} counter packets 0 bytes 0 jump KUBE-MARK-MASQ"
+        )
+    };
+    let chain = |hash: &str, port: &str| {
+        format!(
+            "\tchain KUBE-SVC-{hash} {{\n\t\t{}\n\t\t counter packets 0 bytes 0 jump KUBE-SEP-{hash}\n\t}}\n\n\
+             \tchain KUBE-SEP-{hash} {{\n\t\tmeta l4proto tcp   counter packets 0 bytes 0 dnat to 10.244.1.15:8080\n\t}}\n\n",
+            long(port)
+        )
+    };
+    let text = format!(
+        "table ip nat {{\n{}{}\tchain KUBE-MARK-MASQ {{\n\t\tcounter packets 0 bytes 0 meta mark set mark or 0x4000\n\t}}\n}}\n",
+        chain("CG5I4G2RS3ZVWGLK", "443"),
+        chain("EDNDUDH2C75GIR6O", "643")
+    );
+    let text = text.replace('\t', tab);
+    let new = anonymized(&text);
+    assert_eq!(new.texts[0].text.lines().count(), text.lines().count(), "{}", new.texts[0].text);
+    assert_eq!(read(&new.texts[0].text).rules(), read(&text).rules());
+    assert!(new.proof.differing.is_empty(), "{:?}", new.proof);
+}
+
+/// The number of an account is replaced wherever it stands; that of a counter is not.
+#[test]
+fn the_number_of_an_account_is_replaced_everywhere() {
+    let text =
+        "AWS account 123456789012, arn:aws:iam::123456789012:role/acme\n-A INPUT -m limit --limit 654321098765/sec\n";
+    let new = &anonymized(text).texts[0].text;
+    assert!(!new.contains("123456789012") && new.contains("654321098765"), "{new}");
+    let number = new.split_once("account ").expect("a number").1.split(',').next().expect("a number");
+    assert!(new.contains(&format!("::{number}:role/")), "{new}");
+}
+
+/// An excerpt names an endpoint in a comment, or only the address: its chain's hash is that of the new name and address.
+#[rstest]
+#[case::comment(
+    "-A KUBE-SVC-EKMTW6CQ5HIYSOIR -m comment --comment \"acme/shop:http -> 10.244.1.15:8080\" -j KUBE-SEP-S2UXZPNXHFTXSTKK\n"
+)]
+#[case::address(
+    "-A KUBE-SEP-S2UXZPNXHFTXSTKK -s 10.244.1.15/32 -m comment --comment \"acme/shop:http\" -j KUBE-MARK-MASQ\n"
+)]
+fn hashes_of_endpoints_in_excerpts_are_computed_again(#[case] text: &str) {
+    let new = &anonymized(text).texts[0].text;
+    let word = |text: &str| new.split(['"', ' ', '/', '\n']).find(|word| word.contains(text)).map(str::to_owned);
+    let name = new.split('"').nth(1).and_then(|comment| comment.split(' ').next()).expect("a name");
+    let address =
+        new.split(['"', ' ', '/', ':']).find(|word| word.parse::<std::net::Ipv4Addr>().is_ok()).expect("an address");
+    let hash = svclab_rules::iptables::ChainHash::for_endpoint(
+        name,
+        svclab_rules::cluster::Protocol::Tcp,
+        &format!("{address}:8080"),
+    );
+    assert_eq!(word("KUBE-SEP-"), Some(format!("KUBE-SEP-{hash}")), "{new}");
+    assert!(!new.contains("S2UXZPNXHFTXSTKK"), "{new}");
 }

@@ -140,7 +140,7 @@ fn run_length(text: &str) -> usize {
 /// Returns a run of letters and digits, if it may be identifying.
 fn word(text: &str, at: Range<usize>, names: &HashSet<String>, wording: Wording) -> Option<Found> {
     let part = &text[at.clone()];
-    if is_number_of_name(text, &at) {
+    if is_number_of_name(text, &at) || is_same_number(text, &at, names) {
         return Some(Found { at, token: Token::Number });
     }
     if is_known(part) || is_ordinary(text, &at, names, wording) || is_option(text, at.start, part.len()) {
@@ -171,6 +171,12 @@ fn is_number_of_name(text: &str, at: &Range<usize>) -> bool {
         _ => false,
     };
     leads || matches!(after.next(), Some('-' | '_' | '.' | '@' | ':')) && is_letter(after.next())
+}
+
+/// Returns whether digits between blanks are a number that is part of a name elsewhere.
+fn is_same_number(text: &str, at: &Range<usize>, names: &HashSet<String>) -> bool {
+    let part = &text[at.clone()];
+    part.bytes().all(|byte| byte.is_ascii_digit()) && names.contains(part) && stands_alone(text, at.start, at.len())
 }
 
 /// Returns whether a text continues with a letter or digit of the same word.

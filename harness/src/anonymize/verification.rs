@@ -14,7 +14,7 @@ use super::scan::Scan;
 use super::token::ordinary_words;
 use super::wording::wordings;
 use crate::diff::image;
-use crate::evidence::{Evidence, NodeRules, Piece, node_rules, read};
+use crate::evidence::{Evidence, Format, NodeRules, Piece, node_rules, read};
 use crate::infer::{Connections, from_evidence};
 use crate::scenario::{Cni, CniKind, Scenario};
 
@@ -53,28 +53,51 @@ pub enum Behaviour {
 /// Maximum number of compared classes of a sender.
 const MAX_CLASSES: usize = 20_000;
 
-pub(super) fn prove(before: &[Evidence], after: &[Evidence], texts: &[Text], scan: &mut Scan) -> Proof {
+/// Compares the texts as they were, without the breaks of a terminal, and anonymized.
+pub(super) fn prove([original, before, after]: [&[Evidence]; 3], texts: &[Text], scan: &mut Scan) -> Proof {
     let (mut pieces, mut differing) = (0, Vec::new());
-    for ((one, other), text) in before.iter().zip(after).zip(texts) {
-        for (at, piece) in one.pieces.iter().enumerate() {
-            if other.pieces.get(at).is_some_and(|other| is_alike(piece, other)) {
+    for (((original, one), other), text) in original.iter().zip(before).zip(after).zip(texts) {
+        let place = |line: usize| match &text.name {
+            Some(name) => format!("{name}:{line}"),
+            None => format!("line {line}"),
+        };
+        let before = differing.len();
+        for at in 0..one.pieces.len().max(other.pieces.len()) {
+            let [piece, new] = [one, other].map(|evidence| evidence.pieces.get(at));
+            if piece.map(shape) == new.map(shape) {
                 pieces += 1;
             } else {
-                let file = text.name.as_ref().map_or_else(|| "line ".to_owned(), |name| format!("{name}:"));
-                differing.push(format!("{file}{}", piece.first));
+                differing.push(place(piece.or(new).map_or(1, |piece| piece.first)));
             }
+        }
+        if differing.len() == before && shows_less(other, original) {
+            differing.push(place(original.pieces.first().map_or(1, |piece| piece.first)));
         }
     }
     let (left, kept_hashes) = (left(texts, after, scan), scan.chains.kept());
     Proof { pieces, differing, left, kept_hashes, behaviour: behaviour(before, after, &mut scan.addresses) }
 }
 
-fn is_alike(one: &Piece, other: &Piece) -> bool {
-    let shape = |piece: &Piece| {
-        let contents = &piece.contents;
-        (piece.format, piece.first, piece.last, contents.rules(), contents.objects(), contents.entries())
+/// The numbers of rules, objects and entries of a piece.
+fn counts(piece: &Piece) -> [usize; 3] {
+    [piece.contents.rules(), piece.contents.objects(), piece.contents.entries()]
+}
+
+/// The format and lines of a piece, and how much it has of what.
+fn shape(piece: &Piece) -> (Format, usize, usize, [usize; 3]) {
+    (piece.format, piece.first, piece.last, counts(piece))
+}
+
+/// Whether evidence has fewer rules, objects or entries than other evidence of the same text, in a piece or in all.
+pub(super) fn shows_less(evidence: &Evidence, other: &Evidence) -> bool {
+    let is_less = |[one, other]: [[usize; 3]; 2]| one.iter().zip(other).any(|(one, other)| *one < other);
+    if evidence.pieces.len() == other.pieces.len() {
+        return evidence.pieces.iter().zip(&other.pieces).any(|(one, other)| is_less([one, other].map(counts)));
+    }
+    let all = |evidence: &Evidence| {
+        evidence.pieces.iter().map(counts).fold([0; 3], |all, own| std::array::from_fn(|at| all[at] + own[at]))
     };
-    shape(one) == shape(other)
+    is_less([all(evidence), all(other)])
 }
 
 /// Finds replaced words, hashes and addresses that are left in the result, by a search that does not depend on the recognition of tokens.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::format::{is_rest, width};
+use super::format::{goes_on, width};
 use super::line::{Line, lines};
 use super::prefixes::peel;
 
@@ -45,6 +45,6 @@ pub fn unwrapped(text: &str) -> Cow<'_, str> {
 /// The lines that are the rests of those before them.
 fn rests_of(lines: &[Line<'_>]) -> Vec<usize> {
     let Some(width) = width(lines) else { return Vec::new() };
-    let goes_on = |pair: &[Line<'_>]| pair[0].text.chars().count() == width && is_rest(&pair[1]);
+    let goes_on = |pair: &[Line<'_>]| pair[0].text.chars().count() == width && goes_on(pair);
     (1..).zip(lines.windows(2)).filter(|(_, pair)| goes_on(pair)).map(|(at, _)| at).collect()
 }

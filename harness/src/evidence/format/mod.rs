@@ -21,7 +21,7 @@ mod tcpdump;
 mod terminal;
 
 pub(super) use json::is_of_json;
-pub(super) use terminal::{is_rest, width, wrapping_width};
+pub(super) use terminal::{goes_on, width, wrapping_width};
 
 use super::command::{Command, command};
 use super::line::Line;

@@ -39,7 +39,7 @@ pub(in super::super) fn width(lines: &[Line<'_>]) -> Option<usize> {
     let own = lines.iter().take(SAMPLE).take_while(|line| !line.is_fence());
     let length = |line: &Line<'_>| if output.has(line) { line.text.chars().count() } else { 0 };
     let lengths: Vec<usize> = own.map(length).collect();
-    wrapping_width(&lengths, |at| lines.get(at + 1).map(is_rest), |_| false)
+    wrapping_width(&lengths, |at| lines.get(at..at + 2).map(goes_on), |_| false)
 }
 
 /// The width at which lines of some lengths were wrapped: that of the longest ones, if most of them go on in the next line, and these are
@@ -55,6 +55,13 @@ pub(in super::super) fn wrapping_width(
     let wrapped: Vec<usize> = longest.iter().filter(|(_, goes_on)| *goes_on).map(|(at, _)| *at).collect();
     let is_certain = wrapped.len() >= 2 || wrapped.iter().any(|at| is_sure(*at));
     (is_certain && wrapped.len() * 2 > longest.len()).then_some(width)
+}
+
+/// Whether the second of two lines is the rest of the first. No terminal indents a rest as deep as the line, as nft indents rules.
+pub(in super::super) fn goes_on(pair: &[Line<'_>]) -> bool {
+    let [own, next] = [&pair[0], &pair[1]].map(|line| line.text.len() - line.text.trim_start().len());
+    let is_of_nft = own >= 2 && next >= own && !pair[1].is_blank();
+    !is_of_nft && is_rest(&pair[1])
 }
 
 /// Whether a line is the rest of another one: it is of no format, and has no column of options. A row may end in blanks.

@@ -71,7 +71,7 @@ pub const CATALOG: [Entry; 49] = [
     ),
     entry_of("nodes-differ", Warning, "kubernetes/kubernetes#38372", "kube-proxy's log of the node whose rules differ"),
     entry_of("endpoints-differ", Warning, "kubernetes/kubernetes#70493", SLICES),
-    entry_of("no-endpoints", Warning, "kubernetes/kubernetes#110301", SLICES),
+    entry_of("no-endpoints", Error, "kubernetes/kubernetes#110301", SLICES),
     entry_of(
         "no-local-endpoints",
         Error,

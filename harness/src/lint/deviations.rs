@@ -1,11 +1,13 @@
 //! Whole rules that differ from those that kube-proxy writes for the cluster that they show.
 
+use std::net::SocketAddr;
+
 use svclab_rules::compare::{Difference, Fact, Subject};
 
 use super::finding::{Finding, Place};
 use super::severity::Severity;
 use super::view::View;
-use crate::infer::Deviation;
+use crate::infer::{Assumed, Deviation};
 use crate::text::grouped;
 
 /// The most findings that are listed one by one.
@@ -26,17 +28,53 @@ pub(super) fn not_compared(view: &View<'_>) -> Option<Finding> {
     Some(Finding::new("deviation", place, message, effect).graded(Severity::Info))
 }
 
-/// The deviations that no finding so far explains.
-pub(super) fn find(deviations: &[Deviation], found: &[Finding]) -> Vec<Finding> {
-    let whole = || deviations.iter().filter(|deviation| deviation.is_whole);
+/// The deviations that no finding so far, as grave as they are, explains.
+/// `failure` is what fails without a fact, if that is known.
+pub(super) fn find(
+    assumed: &Assumed,
+    found: &[Finding],
+    failure: impl Fn(&Fact) -> Option<(Severity, &'static str)>,
+) -> Vec<Finding> {
+    let whole = || assumed.deviations.iter().filter(|deviation| deviation.is_whole);
     let of_no_service = whole().filter(|deviation| !matches!(deviation.finding.subject, Subject::Service(_)));
     if of_no_service.count() > MAX_OF_STRUCTURE {
         return Vec::new();
     }
-    let uncertain: Vec<&str> = whole().filter(|deviation| is_of_settings(deviation)).map(subject).collect();
+    let serves_no_node_ports = |deviation: &Deviation| {
+        let leads = |other: &Deviation| is_of_node(other, deviation) && is_of_settings(other) && !is_missing(other);
+        matches!(fact(deviation), Some(Fact::Rule(rule)) if leads_to_node_ports(rule))
+            && is_missing(deviation)
+            && !whole().any(leads)
+    };
+    let is_setting = |deviation: &&Deviation| is_of_settings(deviation) && !serves_no_node_ports(deviation);
+    let uncertain: Vec<&str> = whole().filter(is_setting).map(subject).collect();
     let is_certain = |deviation: &&Deviation| !uncertain.contains(&subject(deviation));
-    let is_new = |deviation: &&Deviation| !found.iter().any(|finding| explains(finding, deviation));
-    let mut findings: Vec<Finding> = whole().filter(is_certain).filter(is_new).map(finding).collect();
+    // Where a chain has another rule instead, a setting or another release may be the cause.
+    let is_varied = |deviation: &Deviation| {
+        let is_other = |other: &Deviation| {
+            is_of_node(other, deviation) && other.finding.subject == deviation.finding.subject && !is_missing(other)
+        };
+        !matches!(deviation.finding.subject, Subject::Service(_)) && whole().any(is_other)
+    };
+    // An endpoint on another node reaches itself through the rules there.
+    let pods = &assumed.scenario.cluster.pods;
+    let is_local_hairpin = |node: &str, fact: &Fact| match fact {
+        Fact::Hairpin(endpoint) => endpoint.parse().is_ok_and(|endpoint: SocketAddr| {
+            pods.iter().any(|pod| pod.node == node && pod.ips.contains(&endpoint.ip()))
+        }),
+        _ => false,
+    };
+    let failure = |deviation: &Deviation| -> Option<&'static str> {
+        let Difference::Missing(fact) = &deviation.finding.difference else { return None };
+        let (severity, effect) = failure(fact)?;
+        let is_certain = severity == Severity::Error || is_local_hairpin(&deviation.node, fact);
+        (is_certain && !is_varied(deviation)).then_some(effect)
+    };
+    let findings = whole().filter(is_certain).map(|deviation| (deviation, finding(deviation, failure(deviation))));
+    let is_new = |(deviation, finding): &(&Deviation, Finding)| {
+        !found.iter().any(|known| explains(known, deviation, finding.severity))
+    };
+    let mut findings: Vec<Finding> = findings.filter(is_new).map(|(_, finding)| finding).collect();
     if let Some(first) = findings.get(MAX).map(|first| first.place.clone()) {
         let message = format!("{} more rules are not as kube-proxy writes them", findings.len() - MAX);
         findings.truncate(MAX);
@@ -74,16 +112,35 @@ pub(super) fn is_of_settings(deviation: &Deviation) -> bool {
     }
 }
 
-/// Whether a finding is about the same line, or the same Service or chain.
-fn explains(finding: &Finding, deviation: &Deviation) -> bool {
-    let is_there = Some(finding.place.line) == deviation.finding.line && finding.place.file == deviation.file;
-    finding.severity <= Severity::Warning && (is_there || finding.message.contains(subject(deviation)))
+/// Whether a rule leads to the node ports of all Services. None does where node ports are served on loopback addresses alone, which the rule
+/// leaves out.
+fn leads_to_node_ports(rule: &str) -> bool {
+    rule.starts_with("-A KUBE-SERVICES ") && rule.ends_with("-j KUBE-NODEPORTS") && !rule.contains(" ! -d ")
 }
 
-fn finding(deviation: &Deviation) -> Finding {
+fn is_missing(deviation: &Deviation) -> bool {
+    matches!(deviation.finding.difference, Difference::Missing(_))
+}
+
+/// Whether two are about the rules of one node.
+fn is_of_node(one: &Deviation, other: &Deviation) -> bool {
+    (&one.node, &one.file, one.line) == (&other.node, &other.file, other.line)
+}
+
+/// Whether a finding that is at least as grave is about the same line, or the same Service or chain.
+fn explains(finding: &Finding, deviation: &Deviation, severity: Severity) -> bool {
+    let is_there = Some(finding.place.line) == deviation.finding.line && finding.place.file == deviation.file;
+    finding.severity <= severity.min(Severity::Warning) && (is_there || finding.message.contains(subject(deviation)))
+}
+
+/// `failure` is what fails by it, if that is known.
+fn finding(deviation: &Deviation, failure: Option<&'static str>) -> Finding {
     let compared = &deviation.finding;
     let place = Place { file: deviation.file.clone(), line: compared.line.unwrap_or(deviation.line) };
     let message = svclab_rules::compare::Finding { line: None, ..compared.clone() }.to_string();
+    if let Some(effect) = failure {
+        return Finding::new("missing-rule", place, message, effect).with_mode(deviation.mode);
+    }
     // A setting that no rule shows may be why a rule is there.
     let severity = match compared.difference {
         Difference::Unexpected(_) => Severity::Info,
@@ -101,11 +158,41 @@ pub(super) fn effect(fact: Option<&Fact>) -> &'static str {
         Some(Fact::Rule(rule)) if is_of_masquerade(rule) => {
             "no connection to a Service is masqueraded: clients get no reply if the reply does not return through this node"
         }
+        Some(Fact::Rule(rule)) if leads_to_node_ports(rule) => {
+            "connections to node ports of all Services are rejected, or reach another program"
+        }
+        Some(Fact::Rule(rule)) if leads_on(rule) => {
+            "connections from outside to the Service leave its chain untranslated and are lost"
+        }
+        Some(Fact::Rule(rule)) if marks_local(rule) => {
+            "connections of the node's own processes to the Service's external addresses keep their source: they get no reply from other nodes"
+        }
         Some(Fact::Rule(_) | Fact::Chain(_) | Fact::Jump(..)) => {
             "traffic to all Services that reaches this chain may be handled differently"
         }
         _ => "the rules are not as kube-proxy writes them for this Service",
     }
+}
+
+/// Whether traffic fails without a rule of kube-proxy.
+pub(super) fn carries_traffic(rule: &str) -> bool {
+    is_of_masquerade(rule)
+        || rule.starts_with("-A KUBE-POSTROUTING ") && rule.ends_with("-j RETURN")
+        || leads_to_node_ports(rule)
+        || leads_on(rule)
+        || marks_local(rule)
+}
+
+/// Whether a rule of a Service's external traffic leads all of it on: `-A KUBE-EXT-... -j KUBE-SVL-...`.
+fn leads_on(rule: &str) -> bool {
+    let words: Vec<&str> = rule.split(' ').collect();
+    let is_external = |chain: &str| ["KUBE-EXT-", "KUBE-FW-"].iter().any(|prefix| chain.starts_with(prefix));
+    matches!(words.as_slice(), ["-A", chain, "-j", next] if is_external(chain) && next.starts_with("KUBE-S"))
+}
+
+/// Whether a rule marks connections of the node's own processes to a Service's external addresses.
+fn marks_local(rule: &str) -> bool {
+    rule.starts_with("-A KUBE-EXT-") && rule.ends_with("--src-type LOCAL -j KUBE-MARK-MASQ")
 }
 
 /// Whether a rule is one that all masquerading depends on: that which marks, and that which masquerades what is marked.

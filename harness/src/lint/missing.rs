@@ -1,8 +1,9 @@
 //! Rules that an excerpt would show if they were on the node: what `verify` of the same text fails by.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
+use std::net::SocketAddr;
 
-use svclab_rules::compare::{Difference, Fact, Subject};
+use svclab_rules::compare::{Difference, Fact, Policy, Subject};
 use svclab_rules::infer::InferredPort;
 use svclab_rules::iptables::TableName;
 
@@ -83,11 +84,20 @@ fn line_of(view: &View<'_>, deviation: &Deviation, table: &str, chain: &str) -> 
 }
 
 /// The severity of a missing fact and its effect on traffic; `None` if the fact depends on settings or endpoints that are assumed.
-fn effect(view: &View<'_>, fact: &Fact) -> Option<(Severity, &'static str)> {
+pub(super) fn effect(view: &View<'_>, fact: &Fact) -> Option<(Severity, &'static str)> {
     let is_shown = |endpoint: &str| {
         let shows =
             |port: &InferredPort| port.endpoints.iter().chain(&port.local).any(|known| known.to_string() == *endpoint);
         view.ports.iter().flatten().any(shows)
+    };
+    // Whether the policy admits others than this endpoint.
+    let has_others = |policy: Policy, endpoint: &str| {
+        let has = |all: &BTreeSet<SocketAddr>| all.iter().any(|known| known.to_string() == endpoint);
+        let of_port = |port: &InferredPort| {
+            let admitted = if policy == Policy::Local { &port.local } else { &port.endpoints };
+            (has(&port.endpoints) || has(&port.local)) && admitted.iter().any(|known| known.to_string() != endpoint)
+        };
+        view.ports.iter().flatten().any(of_port)
     };
     match fact {
         Fact::Entry(_) | Fact::ClusterIp(_) => {
@@ -97,18 +107,25 @@ fn effect(view: &View<'_>, fact: &Fact) -> Option<(Severity, &'static str)> {
             Severity::Error,
             "connections that jump to this endpoint's chain return without DNAT: they go on to the next endpoint, or are lost",
         )),
-        Fact::Endpoint(_, endpoint) if is_shown(endpoint) => {
-            Some((Severity::Error, "the endpoint gets no connections, and the others get more than their share"))
+        Fact::Endpoint(policy, endpoint) if is_shown(endpoint) => {
+            let effect = match has_others(*policy, endpoint) {
+                true => "the endpoint gets no connections, and the others get more than their share",
+                false => "connections that should go to this endpoint, the only one, are lost or rejected",
+            };
+            Some((Severity::Error, effect))
         }
         Fact::RejectResponse(_) => {
             Some((Severity::Warning, "clients wait until they time out instead of being rejected"))
         }
         Fact::Affinity(_, endpoint) | Fact::Memory(endpoint) if is_shown(endpoint) => {
-            Some((Severity::Warning, "clients do not come back to their endpoint"))
+            Some((Severity::Error, "clients do not come back to their endpoint"))
         }
         Fact::Hairpin(endpoint) if !is_shown(endpoint) => None,
-        Fact::Masquerade(_) | Fact::Hairpin(_) | Fact::Rule(_) => {
-            Some((Severity::Warning, deviations::effect(Some(fact))))
+        Fact::Masquerade(_) => Some((Severity::Error, deviations::effect(Some(fact)))),
+        Fact::Hairpin(_) => Some((Severity::Warning, deviations::effect(Some(fact)))),
+        Fact::Rule(rule) => {
+            let severity = if deviations::carries_traffic(rule) { Severity::Error } else { Severity::Warning };
+            Some((severity, deviations::effect(Some(fact))))
         }
         _ => None,
     }

@@ -68,9 +68,10 @@ pub fn lint(evidence: &Evidence) -> Vec<Finding> {
     if !are_compared {
         found.extend(deviations::not_compared(&view));
     }
-    if let Some(deviations) = deviations {
-        found.extend(missing::find(&view, deviations, &found));
-        found.extend(deviations::find(deviations, &found));
+    if let Some(assumed) = &assumed {
+        found.extend(missing::find(&view, &assumed.deviations, &found));
+        found.extend(deviations::find(assumed, &found, |fact| missing::effect(&view, fact)));
+        policy::judge_local_drops(&view, &mut found, &assumed.deviations);
     }
     found.sort_by(|one, other| (one.severity, one.id, &one.place).cmp(&(other.severity, other.id, &other.place)));
     // Both the balancing and the names of chains show an edited endpoint.

@@ -1,9 +1,14 @@
 //! Services without endpoints: their rejection, and what precedes it.
 
+use std::net::SocketAddr;
+
+use serde_json::Value;
+use svclab_rules::compare::{Difference, Fact, Policy, Subject};
 use svclab_rules::iptables::{Rule, TableName, Target};
 
-use super::finding::Finding;
+use super::finding::{Finding, Place};
 use super::view::{Tables, View};
+use crate::infer::Deviation;
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     view.tables()
@@ -53,6 +58,64 @@ fn before_reject(tables: Tables<'_>) -> Vec<Finding> {
 fn takes_new(rule: &Rule) -> bool {
     let is_conditional = rule.matches.iter().any(|one| !one.always_holds());
     rule.destination.is_none() && rule.in_interface.is_none() && rule.out_interface.is_none() && !is_conditional
+}
+
+/// Turns what is said of Services that have no endpoint on a node into errors, where objects show that the node has one: then it is not
+/// intended. Otherwise rules of local endpoints are not missing. In neither case are these findings of their own.
+pub(super) fn judge_local_drops(view: &View<'_>, found: &mut Vec<Finding>, deviations: &[Deviation]) {
+    let mut dropped: Vec<(Place, String)> = Vec::new();
+    for finding in found.iter_mut().filter(|finding| finding.id == "local-drop") {
+        let of_file = deviations.iter().filter(|deviation| deviation.file == finding.place.file);
+        let lacking =
+            of_file.filter_map(|deviation| match (&deviation.finding.subject, &deviation.finding.difference) {
+                (Subject::Service(service), Difference::Missing(Fact::Endpoint(Policy::Local, endpoint))) => finding
+                    .message
+                    .starts_with(&format!("{service} has"))
+                    .then_some((service, endpoint, &deviation.node)),
+                _ => None,
+            });
+        let lacking: Vec<_> = lacking.collect();
+        let Some((service, ..)) = lacking.first() else { continue };
+        dropped.push((finding.place.clone(), (*service).clone()));
+        let is_shown = |endpoint: &str, node: &str| {
+            endpoint.parse().is_ok_and(|endpoint: SocketAddr| is_on(view, &endpoint.ip().to_string(), node))
+        };
+        let here = lacking.iter().filter(|(_, endpoint, node)| is_shown(endpoint, node));
+        let here: Vec<&str> = here.map(|(_, endpoint, _)| endpoint.as_str()).collect();
+        if !here.is_empty() {
+            let message = format!(
+                "{service} has traffic policy Local, and {} on this node, but the rules have no local endpoint: its \
+                 connections are dropped here",
+                here.join(", ")
+            );
+            let effect =
+                "kube-proxy does not take the endpoint for local: connections from outside to this node time out";
+            *finding = Finding::new("no-local-endpoints", finding.place.clone(), message, effect);
+        }
+    }
+    found.retain(|finding| {
+        let is_consequence = |(place, service): &(Place, String)| {
+            place.file == finding.place.file
+                && finding.message.contains(&**service)
+                && LOCAL.iter().any(|words| finding.message.contains(words))
+        };
+        !matches!(finding.id, "missing-rule" | "deviation") || !dropped.iter().any(is_consequence)
+    });
+}
+
+/// What findings contain that follow from having no local endpoint.
+const LOCAL: [&str; 3] = [" for policy Local is missing", " -j KUBE-SVL-", "the rejection of traffic to "];
+
+/// Whether objects show that a pod with this address is on a node.
+fn is_on(view: &View<'_>, ip: &str, node: &str) -> bool {
+    let is_pod = |(_, pod): (&Place, &Value)| pod["spec"]["nodeName"] == node && pod["status"]["podIP"] == ip;
+    let endpoints = |slice: &Value| slice["endpoints"].as_array().cloned().unwrap_or_default();
+    let has = |endpoint: &Value| {
+        endpoint["nodeName"] == node
+            && endpoint["addresses"].as_array().is_some_and(|own| own.iter().any(|address| address == ip))
+    };
+    view.objects_of_kind("Pod").any(is_pod)
+        || view.objects_of_kind("EndpointSlice").any(|(_, slice)| endpoints(slice).iter().any(has))
 }
 
 /// Services whose endpoints are all on other nodes, under a policy Local.

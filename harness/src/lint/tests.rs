@@ -148,8 +148,13 @@ fn the_effect_of_a_chain_without_a_jump_depends_on_its_rules(#[case] rules: &str
 
 /// Of real rules, what no other finding is about. What a Service's own chains lack is counted with it.
 #[rstest]
-#[case::no_masquerade("-A KUBE-POSTROUTING -m comment --comment \"kubernetes service traffic requiring SNAT\" -j MASQUERADE --random-fully\n", "", &["deviation"])]
-#[case::no_hairpin("-A KUBE-SEP-GWQABTP5GBYXHJY5 -s 10.244.1.10/32 -m comment --comment \"default/web:http\" -j KUBE-MARK-MASQ\n", "", &["deviation"])]
+#[case::no_masquerade("-A KUBE-POSTROUTING -m comment --comment \"kubernetes service traffic requiring SNAT\" -j MASQUERADE --random-fully\n", "", &["missing-rule"])]
+#[case::no_hairpin("-A KUBE-SEP-GWQABTP5GBYXHJY5 -s 10.244.1.10/32 -m comment --comment \"default/web:http\" -j KUBE-MARK-MASQ\n", "", &["missing-rule"])]
+#[case::remote_hairpin("-A KUBE-SEP-IQIBSY2R4USWK4F3 -s 10.244.2.10/32 -m comment --comment \"default/web:http\" -j KUBE-MARK-MASQ\n", "", &["deviation"])]
+#[case::frontend("-A KUBE-SERVICES -d 10.96.0.10/32 -p tcp -m comment --comment \"default/web:http cluster IP\" -m tcp --dport 80 -j KUBE-SVC-CDGGSHYLG3RE2FKL\n", "", &["missing-rule"])]
+#[case::node_ports("-A KUBE-SERVICES -m comment --comment \"kubernetes service nodeports; NOTE: this must be the last rule in this chain\" -m addrtype --dst-type LOCAL -j KUBE-NODEPORTS\n", "", &["missing-rule"])]
+#[case::health_checks("-A INPUT -m comment --comment \"kubernetes health check service ports\" -j KUBE-NODEPORTS\n", "", &[])]
+#[case::to_endpoints("-A KUBE-EXT-CDGGSHYLG3RE2FKL -j KUBE-SVL-CDGGSHYLG3RE2FKL\n", "", &["missing-rule"])]
 #[case::one_mark("-A KUBE-MARK-MASQ -j MARK --set-xmark 0x4000/0x4000\n", "-A KUBE-MARK-MASQ -j MARK --set-xmark 0x8000/0x8000\n", &["deviation"])]
 #[case::negation(" ! -s 10.244.0.0/16 -d", " -s 10.244.0.0/16 -d", &["deviation"])]
 fn whole_rules_are_compared_with_those_of_kube_proxy(
@@ -385,4 +390,30 @@ fn the_output_of_a_filter_that_was_shortened_is_no_evidence_of_absence() {
     let shortened = format!("{hairpin}{marks}{excerpt}");
     assert_eq!(missing(&shortened), 0, "{:?}", lint(&read(&shortened)));
     assert!(ids(&shortened).contains(&"cut-off"));
+}
+
+/// A node whose rules drop what comes for a pod that it has does not do as intended: kube-proxy does not take the pod for local.
+#[test]
+fn a_drop_on_the_node_of_the_endpoint_is_an_error_and_no_contradiction() {
+    let text =
+        std::fs::read_to_string("../rules/tests/golden/nodeport-local/v1.30-iptables/iptables-save.txt").unwrap();
+    let drop = "-A KUBE-EXTERNAL-SERVICES -p tcp -m comment --comment \"default/web:http has no local endpoints\" -m addrtype --dst-type LOCAL -m tcp --dport 30080 -j DROP\n";
+    let is_local = |line: &&str| !line.contains("KUBE-SVL-");
+    let rules: String = text.lines().filter(is_local).map(|line| format!("{line}\n")).collect();
+    let rules = rules.replacen("-A KUBE-FIREWALL", &format!("{drop}-A KUBE-FIREWALL"), 1);
+    let pods = "[root@node-1 ~]# kubectl get pods -o wide\n\
+                NAME   READY   STATUS    RESTARTS   AGE   IP            NODE     NOMINATED NODE   READINESS GATES\n\
+                web    1/1     Running   0          21d   10.244.1.10   OWNER   <none>           <none>\n\
+                api    1/1     Running   0          21d   10.244.1.11   node-1   <none>           <none>\n\n\
+                [root@node-1 ~]# iptables-save\n";
+    let of_node = |node: &str| {
+        let found = lint(&read(&(pods.replace("OWNER", node) + &rules)));
+        let of_endpoint = found.into_iter().filter(|one| one.message.contains("default/web:http"));
+        of_endpoint.filter(|one| one.id != "even-shares" && one.id != "unreferenced-chain").collect::<Vec<_>>()
+    };
+    let here = of_node("node-1");
+    assert_eq!(here.iter().map(|one| one.id).collect::<Vec<_>>(), ["no-local-endpoints"], "{here:?}");
+    assert!(here[0].message.contains("10.244.1.10:8080 on this node"), "{here:?}");
+    let elsewhere = of_node("node-2");
+    assert_eq!(elsewhere.iter().map(|one| one.id).collect::<Vec<_>>(), ["local-drop"], "{elsewhere:?}");
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use svclab_rules::cluster::{Cluster, Family};
 use svclab_rules::promise::Promise;
-use svclab_rules::walk::{Assumptions, Direction, Hook, Packet, Share, State, Tracking};
+use svclab_rules::walk::{Assumptions, Connection, Direction, Hook, Packet, Share, State, Tracking, Tuple};
 
 use super::call_tree::{CallTree, call_tree};
 use super::model::{
@@ -195,7 +195,7 @@ fn visit(network: &Network<'_>, stage: &Stage, traced: &[Option<bool>], next: St
         input: name(stage.came.input),
         output: name(stage.came.output),
         packet: packet_words(&stage.came),
-        connection: connection_words(stage),
+        connection: connection_words(network, stage),
         changes: changes(stage),
         rules: lines,
         without_effect,
@@ -272,12 +272,30 @@ fn last(stage: &Stage, end: &str) -> String {
 }
 
 /// Describes the conntrack state of a packet that enters a machine.
-fn connection_words(stage: &Stage) -> Option<&'static str> {
-    match stage.tracking {
-        _ if !stage.hook.is_entry() => None,
-        Tracking::Tracked(tracked) if tracked.state == State::New && tracked.direction == Direction::Original => None,
-        Tracking::Tracked(_) => Some("established connection: translated by conntrack; nat rules are skipped"),
-        Tracking::Invalid => Some("INVALID: belongs to no tracked connection"),
-        Tracking::Untracked => None,
-    }
+fn connection_words(network: &Network<'_>, stage: &Stage) -> Option<String> {
+    let words = match stage.tracking {
+        _ if !stage.hook.is_entry() => return None,
+        Tracking::Tracked(tracked) => {
+            if let Some(connection) = network.restored_at(stage) {
+                return Some(restored_words(&connection));
+            }
+            if tracked.state == State::New && tracked.direction == Direction::Original {
+                return None;
+            }
+            "established connection: translated by conntrack; nat rules are skipped"
+        }
+        Tracking::Invalid => "INVALID: belongs to no tracked connection",
+        Tracking::Untracked => return None,
+    };
+    Some(words.to_owned())
+}
+
+/// Names an entry that the conntrack table has from the start, as conntrack(8) lists it.
+fn restored_words(connection: &Connection) -> String {
+    let tuple = |tuple: &Tuple| {
+        let Tuple { source, destination, source_port, destination_port, .. } = tuple;
+        format!("src={source} dst={destination} sport={source_port} dport={destination_port}")
+    };
+    let Connection { original, reply, .. } = connection;
+    format!("conntrack entry {} {}: translates it; nat rules are skipped", tuple(original), tuple(reply))
 }

@@ -33,7 +33,8 @@ use crate::probe::{FIRST_PORT, Prober};
 use crate::proxy::{self, Programs, Proxies};
 use crate::report::Trouble;
 use crate::run::{RunError, guarded};
-use crate::sources::{Context, FlowOutcome};
+use crate::scenario::Scenario;
+use crate::sources::{Context, Disagreement, FlowOutcome, Sources, rule_differences};
 use crate::text::path_text;
 use crate::topology::{self, Topology};
 use crate::trace::{Traced, nearest, send_traced};
@@ -217,6 +218,7 @@ fn explanation(
     let (probe, network) = (&probes[0], &context.network);
     let promise = context.question(probe).map(|question| context.promise(&question));
     let prediction = network.predict(&NewFlow::of(probe, source_port));
+    let differences = rule_differences_of(ad_hoc, &context, documents, &NewFlow::of(probe, source_port))?;
     let branches = prediction.as_ref().map(|prediction| prediction.branches.as_slice());
     let nearest = branches
         .zip(kernel)
@@ -230,6 +232,7 @@ fn explanation(
         packet: explanation::packet(probe, prediction.as_ref().map(|prediction| prediction.source)),
         promise: promise.as_ref().map(explanation::promised),
         unpredicted: prediction.is_none().then(|| NO_ADDRESS.to_owned()),
+        rule_differences: differences,
         paths: prediction
             .as_ref()
             .map(|prediction| explanation::paths(network, prediction, nearest.as_ref(), path.saturating_sub(1)))
@@ -237,4 +240,23 @@ fn explanation(
         kernel: kernel.map(|(flow, traced)| explanation::kernel(flow, traced, branches, nearest.as_ref())),
         families: probes.iter().skip(1).map(|probe| explanation::family(probe.to.address)).collect(),
     })
+}
+
+/// How rules differ from those that kube-proxy writes, if they are why a flow does not keep its promise.
+fn rule_differences_of(
+    ad_hoc: &AdHocScenario,
+    context: &Context<'_>,
+    documents: &[Document],
+    sent: &NewFlow,
+) -> Result<Vec<String>, RunError> {
+    let AdHocScenario { scenario, cluster, probes, .. } = ad_hoc;
+    let Some(question) = context.question(&probes[0]) else { return Ok(Vec::new()) };
+    let sources = Sources::about_flow(context, &question, sent);
+    let disagreement = sources.as_ref().and_then(Sources::disagreement);
+    if disagreement.is_none_or(|(disagreement, _)| disagreement != Disagreement::Rules) {
+        return Ok(Vec::new());
+    }
+    let released = documents::generate(&Scenario { rules: Vec::new(), ..scenario.clone() }, cluster)?;
+    let services = sources.and_then(|sources| sources.promise.service).into_iter().collect();
+    Ok(rule_differences([documents, &released], cluster, &services))
 }

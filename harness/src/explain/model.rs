@@ -27,6 +27,9 @@ pub struct Explanation {
     pub promise: Option<ExplainedPromise>,
     /// Why there is no prediction; `null` if there is one.
     pub unpredicted: Option<String>,
+    /// Where the prediction does not keep the promise: how rules differ from those that kube-proxy writes, as text. Such as are missing are
+    /// on no path.
+    pub rule_differences: Vec<String>,
     /// The possible paths of the packet, one for each outcome of random choices.
     pub paths: Vec<Path>,
     /// What the kernel did with a real packet; `null` if none was sent.
@@ -221,7 +224,7 @@ pub struct HookVisit {
     /// The packet as it enters the hook: `10.244.1.3:33000 > 10.96.0.10:80 tcp`.
     pub packet: String,
     /// Its conntrack state when it enters the machine, as text; `null` for the first packet of a connection.
-    pub connection: Option<&'static str>,
+    pub connection: Option<String>,
     /// What the hook changes in the packet.
     pub changes: Vec<Change>,
     /// The rules that match or may match, in order; those of a chain follow the jump to it.

@@ -261,7 +261,7 @@ fn lines(visit: &HookVisit, width: f64) -> Vec<(&'static str, f64, String)> {
     for rule in &visit.rules {
         add_rule(&mut lines, rule, width);
     }
-    if let Some(words) = visit.connection {
+    if let Some(words) = &visit.connection {
         lines.extend(wrapped(words, 11.0, width).into_iter().map(|words| ("small", 0.0, words)));
     }
     if visit.without_effect > 0 {

@@ -11,6 +11,7 @@ mod context;
 mod disagreement;
 mod flow_sources;
 mod outcome;
+mod rule_differences;
 mod words;
 
 pub use disagreement::Disagreement;
@@ -18,4 +19,5 @@ pub use disagreement::Disagreement;
 pub(crate) use context::{Context, question};
 pub(crate) use flow_sources::{Sources, assumed};
 pub(crate) use outcome::{FlowOutcome, outcome_words};
+pub(crate) use rule_differences::rule_differences;
 pub(crate) use words::promise_words;

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use svclab_rules::cluster::Cluster;
-use svclab_rules::compare::{Finding, Subject, compare_own};
 use svclab_rules::promise::Question;
 
 use crate::documents::Document;
@@ -11,7 +10,7 @@ use crate::lab::{Backend, generate_for_lab};
 use crate::predict::Network;
 use crate::run::RunError;
 use crate::scenario::{Destination, Flows, Host, Probe, Scenario, Shape, Span, Vantage};
-use crate::sources::Context;
+use crate::sources::{Context, rule_differences};
 use crate::topology::{self, Topology};
 
 /// A scenario's first state: its plan, its rules, and the release's own rules.
@@ -23,9 +22,6 @@ pub(crate) struct Prepared<'a> {
     released: Vec<Document>,
     pub(crate) topology: Topology,
 }
-
-/// The maximum number of rule differences that are listed.
-const MAX_DIFFERENCES: usize = 10;
 
 impl<'a> Prepared<'a> {
     pub(crate) fn of(scenario: &'a Scenario, backend: Backend) -> Result<Self, RunError> {
@@ -58,36 +54,9 @@ impl<'a> Prepared<'a> {
         Ok(Network::of(&self.topology, &self.released, self.cluster)?)
     }
 
-    /// The rules of services on nodes that differ from those of the release: `node/worker, IPv4: ...`.
+    /// The rules that differ from those of the release, of services and of none: see [`rule_differences`].
     pub(super) fn differences(&self, services: &BTreeSet<String>) -> Vec<String> {
-        let release = self.cluster.releases().join(" or ");
-        let of = |document: &Document| {
-            let is_same = |other: &&Document| {
-                other.netns == document.netns
-                    && other.family == document.family
-                    && other.rules.mode() == document.rules.mode()
-                    && !other.is_other_tables()
-            };
-            let written = self.released.iter().find(is_same)?;
-            let found = compare_own(&*written.rules, &*document.rules, usize::MAX);
-            let is_asked = |finding: &Finding| match &finding.subject {
-                Subject::Service(port) => services.iter().any(|service| port.starts_with(service.as_str())),
-                _ => false,
-            };
-            let words = found.into_iter().filter(is_asked);
-            let words = words.map(|finding| format!("{}, {}: {finding}", document.netns, document.family));
-            Some(words.collect::<Vec<_>>())
-        };
-        let own = self.documents.iter().filter(|document| !document.is_other_tables());
-        let mut all: Vec<String> = own.filter_map(of).flatten().collect();
-        let more = all.len().saturating_sub(MAX_DIFFERENCES);
-        all.truncate(MAX_DIFFERENCES);
-        if more > 0 {
-            all.push(format!(
-                "{more} more differences from the rules of kube-proxy {release}: `svclab rules --diff` lists them"
-            ));
-        }
-        all
+        rule_differences([&self.documents, &self.released], self.cluster, services)
     }
 
     /// Whether these are exactly the rules of the cluster's release.

@@ -92,7 +92,7 @@ fn verified(
     let structure_defects = if has_failed { structure_defects(&prepared.documents) } else { Vec::new() };
     let failing: BTreeSet<String> =
         verification.failures(options).filter_map(|finding| finding.example.service.clone()).collect();
-    let differences = if failing.is_empty() { Vec::new() } else { prepared.differences(&failing) };
+    let differences = if has_failed { prepared.differences(&failing) } else { Vec::new() };
     let notes = notes(scenario, &verification.findings, not_resent, options);
     Ok(Verification { structure_defects, differences, notes, ..verification })
 }

@@ -237,3 +237,39 @@ fn an_error_quotes_no_step_that_was_not_given() {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(errors.contains("service/wbe:80") && !errors.contains("step"), "{errors}");
 }
+
+/// A missing rule is on no path: it is named by comparison with those that kube-proxy writes.
+#[test]
+fn a_missing_rule_is_named() {
+    let text = std::fs::read_to_string("../rules/tests/golden/nodeport-local/v1.30-iptables/iptables-save.txt");
+    let text = text.expect("a recording");
+    let lacking: String =
+        text.lines().filter(|line| !line.contains("NOTE: this must be")).map(|line| format!("{line}\n")).collect();
+    let explained = |rules: &str| {
+        let evidence = svclab::evidence::read(rules);
+        let assumed = svclab::infer::from_evidence(&evidence, Path::new("x"), &[], svclab::infer::Connections::LeftOut);
+        let text = svclab::scenario::print(&assumed.expect("a cluster").scenario, &[], &[]);
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("x.yaml");
+        std::fs::write(&path, text).expect("a file");
+        let ad_hoc = load_with_ad_hoc_probe(&path, &probe("host/outside", "nodeport/web:http@node-1"));
+        explain(&ad_hoc.unwrap_or_else(|errors| panic!("{errors}")), 0, 1).expect("rules that can be walked")
+    };
+    assert_eq!(explained(&text).rule_differences, Vec::<String>::new());
+    // The page wraps lines.
+    let page = page(&explained(&lacking), Settings::default(), 1).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        page.contains("rule `-A KUBE-SERVICES -m addrtype --dst-type LOCAL -j KUBE-NODEPORTS` is missing"),
+        "{page}"
+    );
+}
+
+/// An entry that the conntrack table has from the start is named where it translates.
+#[test]
+fn a_conntrack_entry_is_named() {
+    let probe = AdHocProbe { source_port: Some(40000), ..probe("pod/client", "service/dns:udp") };
+    let explanation = explained("updates/restored-connections.yaml", &probe);
+    let first = explanation.paths[0].original[0].connection.as_deref();
+    let expected = "conntrack entry src=10.244.1.2 dst=10.96.0.10 sport=40000 dport=53 src=10.244.2.9 dst=10.244.1.2 sport=53 dport=40000: ";
+    assert!(first.is_some_and(|words| words.starts_with(expected)), "{first:?}");
+}

@@ -22,6 +22,13 @@ pub fn page(explanation: &Explanation, settings: Settings, chosen: usize) -> Str
     let chosen = explanation.kernel.as_ref().and_then(|kernel| kernel.path).unwrap_or(chosen);
     let chosen = chosen.clamp(1, explanation.paths.len().max(1)) - 1;
     paths(&mut page, &explanation.paths, chosen);
+    for (position, difference) in explanation.rule_differences.iter().enumerate() {
+        if position == 0 {
+            page.gap();
+            page.line(0, "rules that differ from those of kube-proxy:");
+        }
+        page.line(2, difference);
+    }
     if let Some(one) = &explanation.kernel {
         kernel(&mut page, one);
     }
@@ -144,7 +151,7 @@ fn visit(page: &mut Page, number: usize, visit: &HookVisit) {
     let (input, output) = (through("in", &visit.input), through("out", &visit.output));
     page.line(0, format!("{number:>2}  {place}  {hook}{input}{output}"));
     page.line(4, &visit.packet);
-    if let Some(words) = visit.connection {
+    if let Some(words) = &visit.connection {
         page.line(4, page.paint(FAINT, words));
     }
     let mut table = "";

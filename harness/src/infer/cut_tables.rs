@@ -9,8 +9,8 @@ use svclab_rules::cluster::Family;
 use super::accessors::{endpoint_ips, own_name};
 use crate::evidence::{ListedEndpoint, endpoints};
 
-/// The EndpointSlices that rules show for a Service, and what tables list of it besides.
-pub(super) fn joined(mut slices: Vec<Value>, tables: &[Value]) -> Vec<Value> {
+/// The EndpointSlices that rules show for a Service, and what tables list of it besides. That counts instead of endpoints that are made up.
+pub(super) fn joined(mut slices: Vec<Value>, tables: &[Value], made_up: &BTreeSet<IpAddr>) -> Vec<Value> {
     let Some(first) = slices.first().cloned() else { return tables.to_vec() };
     for (ip, port) in tables.iter().flat_map(listed).collect::<BTreeSet<_>>() {
         let family = Family::of(ip).to_string();
@@ -19,7 +19,11 @@ pub(super) fn joined(mut slices: Vec<Value>, tables: &[Value]) -> Vec<Value> {
         let endpoint = json!({"addresses": [ip], "conditions": {"ready": true}});
         match slices.iter_mut().find(is_of_port) {
             Some(slice) if endpoint_ips(slice).contains(&ip) => {}
-            Some(slice) => slice["endpoints"].as_array_mut().into_iter().for_each(|all| all.push(endpoint.clone())),
+            Some(slice) => {
+                let is_real = |one: &Value| endpoint_addresses(one).any(|ip| !made_up.contains(&ip));
+                let endpoints = slice["endpoints"].as_array().into_iter().flatten().filter(|one| is_real(one));
+                slice["endpoints"] = endpoints.cloned().chain([endpoint]).collect();
+            }
             None => {
                 let mut slice = first.clone();
                 slice["metadata"]["name"] = json!(format!("{}-{port}-{family}", own_name(&first)).to_lowercase());
@@ -31,6 +35,11 @@ pub(super) fn joined(mut slices: Vec<Value>, tables: &[Value]) -> Vec<Value> {
         }
     }
     slices
+}
+
+fn endpoint_addresses(endpoint: &Value) -> impl Iterator<Item = IpAddr> + '_ {
+    let all = endpoint["addresses"].as_array().into_iter().flatten();
+    all.filter_map(|address| address.as_str()?.parse().ok())
 }
 
 /// The endpoints that a table lists.

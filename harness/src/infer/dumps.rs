@@ -19,7 +19,7 @@ use super::names::{Renamed, adopt_names, endpoint_chains, valid};
 use super::node_port_addresses::find_unassigned;
 use super::rules::{Dump, HERE};
 use super::unshown::{self, Unshown};
-use crate::evidence::{Evidence, MachineAddresses, NodeRules, node_rules, words_of_other};
+use crate::evidence::{Evidence, MachineAddresses, NodeRules, has_word, node_rules, words_of_other};
 use crate::text::{list, one_line};
 
 /// The node that a file's rules come from.
@@ -48,7 +48,8 @@ impl FromStr for NodeFile {
 }
 
 impl NodeFile {
-    fn has(&self, file: &str) -> bool {
+    /// Whether a file of an input is the one that is named, or in the folder or archive.
+    pub fn has(&self, file: &str) -> bool {
         let file = file.trim_start_matches("./");
         let own = self.file.trim_start_matches("./");
         own.is_empty()
@@ -363,13 +364,7 @@ fn named(
     is_alone: bool,
     taken: &BTreeSet<&str>,
 ) -> (String, bool) {
-    let in_place = |name: &&&String| {
-        let stands_apart = |at: usize| {
-            let around = |letter: Option<char>| letter.is_none_or(|letter| !letter.is_ascii_alphanumeric());
-            around(place[..at].chars().next_back()) && around(place[at + name.len()..].chars().next())
-        };
-        place.match_indices(name.as_str()).any(|(at, _)| stands_apart(at))
-    };
+    let in_place = |name: &&&String| has_word(place, name);
     if let Some(name) = known.iter().filter(in_place).max_by_key(|name| name.len()) {
         return ((*name).clone(), true);
     }

@@ -9,6 +9,7 @@ use super::Assumption;
 use super::connections::{Connections, connections};
 use super::dumps::{NodeFile, dumps};
 use super::endpoint_nodes::assign_nodes;
+use super::interfaces;
 use super::merge::Objects;
 use super::objects::{Assumed, from_objects};
 use super::routes::Routes;
@@ -51,6 +52,7 @@ pub fn from_evidence(
     }
     let [(dumps, _)] = &sides;
     notes.extend(routes.connect(&mut assumed.scenario.cni).into_iter().map(Assumption::Assumed));
+    notes.extend(interfaces::connect(&mut assumed.scenario).into_iter().map(Assumption::Assumed));
     notes.extend(routes.left_out().map(Assumption::Assumed));
     notes.extend(settings(evidence, dumps, &mut assumed).map(Assumption::Assumed));
     notes.extend(connections(evidence, &mut assumed, wanted).into_iter().map(Assumption::Assumed));

@@ -130,8 +130,14 @@ impl Objects {
     }
 
     /// Adds what rules show: Services and endpoints that are not there, and fields that are not.
-    /// `is_whole` says that the rules are all that their nodes have.
-    pub(super) fn complete(&mut self, shown: Self, inferred: &Inferred, is_whole: bool, notes: &mut Vec<Assumption>) {
+    /// `is_whole` says that the rules are all that their nodes have; endpoints with these addresses are made up.
+    pub(super) fn complete(
+        &mut self,
+        shown: Self,
+        inferred: &Inferred,
+        (is_whole, made_up): (bool, &BTreeSet<IpAddr>),
+        notes: &mut Vec<Assumption>,
+    ) {
         let mut contradictions = Vec::new();
         let of_rules: BTreeMap<String, &Value> = shown.services.iter().map(|one| (name(one), one)).collect();
         for service in &mut self.services {
@@ -159,7 +165,7 @@ impl Objects {
                 Some(true) => {
                     let is_own = |one: &mut Value| service_of(one) == service;
                     let tables: Vec<Value> = self.endpoints.extract_if(.., is_own).collect();
-                    self.endpoints.extend(cut_tables::joined(slices, &tables));
+                    self.endpoints.extend(cut_tables::joined(slices, &tables, made_up));
                 }
                 Some(false) => {}
             }

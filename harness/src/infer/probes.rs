@@ -9,7 +9,7 @@ use svclab_rules::promise::{
 };
 
 use crate::scenario::{Host, PlannedOutcome, PlannedTest, Scenario, pod_label, short_name};
-use crate::stats::flows_to_meet_all;
+use crate::stats::{flows_to_distinguish, flows_to_meet_all};
 
 /// The most tests that are written.
 const MAX: usize = 500;
@@ -219,7 +219,8 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Delivery to endpoints. All of a few are to be reached, by many flows; the reply is checked of one.
+    /// Delivery to endpoints. All of a few are to be reached, by many flows, or one by all flows of a client that stays with it; the reply is
+    /// checked of one.
     fn deliveries(
         &self,
         endpoints: &[PromisedEndpoint],
@@ -237,18 +238,21 @@ impl<'a> Planner<'a> {
             () => None,
         };
         let is_from_vip = endpoints.iter().all(|endpoint| endpoint.reply == Reply::FromDestination);
-        let delivered = |is_spread: bool| PlannedOutcome::Delivered {
+        let delivered = |is_spread: bool, is_sticky: bool| PlannedOutcome::Delivered {
             targets: if count > MAX_LISTED { Vec::new() } else { targets.clone() },
             source,
-            is_from_vip: is_from_vip && !is_spread,
+            is_from_vip: is_from_vip && !is_spread && !is_sticky,
             is_spread,
+            is_sticky,
         };
         let is_spread = !has_affinity && (2..=MAX_SEEN).contains(&count);
         // What is neither listed nor answered cannot be expected.
         let is_expected = count <= MAX_LISTED || source.is_some() || is_from_vip;
-        let spread = is_spread.then(|| (delivered(true), flows_to_meet_all(count)));
-        let single = (is_expected && (is_from_vip || !is_spread)).then(|| (delivered(false), 1));
-        spread.into_iter().chain(single).collect()
+        let is_sticky = has_affinity && count > 1 && is_expected;
+        let spread = is_spread.then(|| (delivered(true, false), flows_to_meet_all(count)));
+        let sticky = is_sticky.then(|| (delivered(false, true), flows_to_distinguish(count)));
+        let single = (is_expected && (is_from_vip || !is_spread)).then(|| (delivered(false, false), 1));
+        spread.into_iter().chain(sticky).chain(single).collect()
     }
 
     fn target(&self, address: SocketAddr) -> String {

@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use rstest::rstest;
 use svclab::evidence::{self, Evidence};
 use svclab::infer::{self, Assumed, Connections, NodeFile};
-use svclab::scenario::{self, CniKind, Overlay, Scenario, Tests};
+use svclab::scenario::{self, CniKind, Overlay, Place, Scenario, Tests};
 use svclab::verify::{Disagreement, Options, verify};
 
 use crate::assumptions;
@@ -167,6 +167,62 @@ fn connections_of_a_dump_are_restored_where_asked() {
     assert_eq!(failures, [Disagreement::Connection]);
 }
 
+/// A connection that exists keeps its endpoint, and is not a share of new ones. One to a port that an excerpt does not show is not judged.
+#[test]
+fn a_connection_to_a_ready_endpoint_is_in_order() {
+    let rules = golden("small-cluster/v1.30-iptables/iptables-save.txt");
+    let entry = "tcp 6 86399 ESTABLISHED src=10.244.1.50 dst=10.96.0.10 sport=40002 dport=PORT src=10.244.1.2 dst=10.244.1.50 sport=53 dport=40002 [ASSURED] mark=0 use=1\n";
+    let options = Options { no_lab: true, ..Options::default() };
+    let verified = |text: &str| {
+        let scenario = imported_with(text, Connections::Restored).scenario;
+        let count = scenario.connections.len();
+        let verified = verify(&[read_again(&Assumed { scenario, ..imported(text) }).1], &options, &|_| {});
+        let verification = verified[0].result.as_ref().unwrap_or_else(|trouble| panic!("{trouble:?}"));
+        (count, verification.failures(&options).map(|finding| finding.what.clone()).collect::<Vec<_>>())
+    };
+    let whole = |port: &str| format!("{rules}\n$ conntrack -L\n{}", entry.replace("PORT", port));
+    assert_eq!(verified(&whole("53")), (1, Vec::new()));
+    let shown = rules.lines().filter(|line| line.contains("dns-tcp")).map(|line| format!("{line}\n"));
+    let excerpt = format!("$ iptables-save | grep dns-tcp\n{}", shown.collect::<String>());
+    let with_entry = |port: &str| format!("{excerpt}$ conntrack -L\n{}", entry.replace("PORT", port));
+    assert_eq!(verified(&with_entry("53")).0, 1);
+    assert_eq!(verified(&with_entry("9153")), (0, Vec::new()));
+}
+
+/// Archives that are only named with their nodes are all read, each for its node; a file that is nowhere is an error.
+#[test]
+fn archives_are_those_of_their_nodes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+    for name in ["a", "b"] {
+        std::fs::create_dir(path(name)).expect("a folder");
+        let rules = golden("small-cluster/v1.30-iptables/iptables-save.txt");
+        std::fs::write(path(&format!("{name}/iptables-save.txt")), rules).expect("a file");
+        let packed = Command::new("tar").args(["-czf", &path(&format!("{name}.tgz")), "-C", &path(name), "."]).status();
+        assert!(packed.expect("tar starts").success());
+    }
+    let [one, other] = ["a", "b"].map(|name| format!("--node=worker-{name}={}", path(&format!("{name}.tgz"))));
+    let nodes = |arguments: &[&str]| {
+        let output = svclab(&[&["dump", "import", "-q", "-o", "-"], arguments].concat());
+        let messages = String::from_utf8_lossy(&output.stderr).into_owned();
+        let nothing = |_: &Path| Err(std::io::ErrorKind::NotFound.into());
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let scenario = scenario::parse_with(&text, Path::new("x.yaml"), &nothing, Tests::Optional);
+        let scenario = scenario.unwrap_or_else(|errors| panic!("{errors}\n{messages}"));
+        let place = |rules: &scenario::OtherRules| match &rules.place {
+            Place::Node(name) => name.clone(),
+            Place::Pod(name) => name.to_string(),
+        };
+        scenario.rules.iter().map(place).collect::<Vec<_>>()
+    };
+    assert_eq!(nodes(&[&one, &other]), ["worker-a", "worker-b"]);
+    assert_eq!(nodes(&[&one, &path("b.tgz"), &other]), ["worker-a", "worker-b"]);
+    assert_eq!(nodes(&[&one]), ["worker-a"]);
+    let missing = svclab(&["dump", "import", "-o", "-", "--node=worker-a=nowhere.txt", &path("a.tgz")]);
+    assert_eq!(missing.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&missing.stderr).contains("names no file of the input"));
+}
+
 /// Endpoints without Pod objects are pods of the slice's namespace, with the names that it refers to.
 #[test]
 fn pods_of_a_slice_are_in_its_namespace() {
@@ -294,7 +350,9 @@ fn replies_are_expected_where_they_are_promised() {
     let (text, scenario) = read_again(&assumed);
     assert!(text.contains("balance: all") && text.contains("reply: from-vip"), "{text}");
     let spread = scenario.tests.iter().filter(|test| test.name.ends_with(", reply")).count();
-    assert_eq!(text.matches("balance: all").count(), spread, "{text}");
+    let of_many = ["balance: all", "affinity: true"].map(|words| text.matches(words).count());
+    assert!(of_many[1] > 0, "{text}");
+    assert_eq!(of_many.iter().sum::<usize>(), spread, "{text}");
 }
 
 /// Routes and settings in front of the rules of a node with three endpoints, each on a node of its own.

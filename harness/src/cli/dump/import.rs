@@ -1,6 +1,6 @@
 //! `svclab dump import`: a scenario from a dump.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::evidence;
 use crate::cli::Exit;
@@ -36,12 +36,19 @@ pub(super) struct Args {
 fn inputs(args: &Args) -> Result<Vec<PathBuf>, Failure> {
     let mut inputs = args.inputs.clone();
     let named = args.node.iter().filter(|node| !node.file.is_empty()).map(|node| PathBuf::from(&node.file));
-    // A file in a given folder or archive is already included.
-    let is_there = |file: &PathBuf, inputs: &[PathBuf]| {
-        inputs.iter().any(|input| input == file || input.is_dir() || is_archive(input))
+    // A file in a given folder or archive is already included. Archives in archives are not read.
+    let has = |input: &PathBuf, file: &PathBuf| match () {
+        () if input == file => true,
+        () if input.is_dir() => file.starts_with(input) || input.join(file).exists(),
+        () => is_archive(input) && !is_archive(file) && !file.is_dir(),
     };
     for file in named {
-        if !is_there(&file, &inputs) && file.exists() {
+        let is_given = args.inputs.iter().any(|input| has(input, &file));
+        if !is_given && !inputs.contains(&file) {
+            // A file of no input is a mistake unless it is in one of them.
+            if !file.exists() && !args.inputs.is_empty() {
+                continue;
+            }
             inputs.push(file);
         }
     }
@@ -55,8 +62,7 @@ fn inputs(args: &Args) -> Result<Vec<PathBuf>, Failure> {
 
 /// Returns the node of a file, with the file's name filled in for a single input.
 fn node_of_input(node: &NodeFile, inputs: &[PathBuf]) -> NodeFile {
-    let is_only =
-        matches!(inputs, [only] if only.is_file() && !is_archive(only) && only.as_os_str() == node.file.as_str());
+    let is_only = matches!(inputs, [only] if only == Path::new(&node.file));
     NodeFile { file: if is_only { String::new() } else { node.file.clone() }, ..node.clone() }
 }
 
@@ -69,15 +75,28 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     if evidence.pieces.is_empty() {
         return Err(super::unrecognised(&evidence));
     }
+    let has_files =
+        |node: &NodeFile| evidence.pieces.iter().any(|piece| node.has(piece.file.as_deref().unwrap_or_default()));
+    if let Some(node) = nodes.iter().find(|node| !has_files(node)) {
+        let message =
+            format!("`--node {}={}` names no file of the input that has a known format", node.node, node.file);
+        return Err(Failure::new(message, "Name a file as `svclab dump show` prints it."));
+    }
     let assumed = from_evidence(&evidence, &path, &nodes, args.connections.into())?;
     let (tests, left_out) = tests(&assumed.scenario, &assumed.nodes);
     let mut comments = vec![format!("Made by `svclab dump import` of {}.", printable(&path))];
     comments.extend(assumed.assumptions.iter().map(|words| format!("assumed: {words}")));
+    // Without them, the scenario may behave as the node does not.
+    let ignored = assumed.scenario.ignored_rules.iter().map(|words| format!("not imported: {words}"));
+    comments.extend(ignored.clone());
     if left_out > 0 {
         comments.push(format!("{left_out} more service-port tests were omitted; `svclab verify` covers them all"));
     }
     for words in assumed.assumptions.iter().filter(|_| !console.quiet) {
         console.complain(format!("{}: assumed: {}", printable(&path), one_line(&words.to_string())));
+    }
+    for words in ignored.filter(|_| !console.quiet) {
+        console.complain(format!("{}: {}", printable(&path), one_line(&words)));
     }
     let text = print(&assumed.scenario, &comments, &tests);
     super::write(&args.output, &text, console)?;

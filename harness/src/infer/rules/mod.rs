@@ -88,6 +88,7 @@ pub(super) fn from_dumps(sides: &[(Vec<Dump>, &Path)], objects: &Objects) -> Res
     assumptions.extend(notes);
     assumptions.extend(objects::assumptions(&inferred, &surroundings, mode).into_iter().map(Assumption::Assumed));
     let made_up = objects::made_up(&inferred, objects, &scenario.cluster);
+    assumptions.extend(surroundings.made_up_words(&scenario.cluster).into_iter().map(Assumption::Assumed));
     assumptions
         .extend(objects::made_up_words(&made_up, &inferred, &scenario.cluster).into_iter().map(Assumption::Assumed));
     assumptions.extend(settings);
@@ -189,7 +190,7 @@ fn joined(
             notes.push(format!("{count} of the objects that the excerpt does not show left out").into());
         }
     }
-    all.complete(shown, inferred, dumps.iter().all(Dump::is_whole), notes);
+    all.complete(shown, inferred, (dumps.iter().all(Dump::is_whole), &around.made_up()), notes);
     all.repair();
     all.list()
 }

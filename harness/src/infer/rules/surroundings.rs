@@ -4,19 +4,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
 use ipnet::IpNet;
-use svclab_rules::cluster::Family;
+use svclab_rules::cluster::{Cluster, EndpointSlice, Family};
 use svclab_rules::infer::{Inferred, InferredPort};
 
 use super::super::objects::wide;
 use super::dump::Dump;
 use crate::scenario::NODE_RANGES;
-use crate::text::counted;
+use crate::text::{counted, list};
 
 /// The node that rules come from, where nothing names it.
 pub(in crate::infer) const HERE: &str = "node-1";
 
 /// The most ranges of pods that become nodes of their own; where there are more, ranges are wider, unless they would not fit then.
 const MAX_RANGES: usize = 6;
+
+/// The most Services that are named.
+const MAX_NAMED: usize = 5;
 
 /// A node as far as the rules determine it.
 #[derive(Debug, Clone, Default)]
@@ -62,7 +65,7 @@ impl Surroundings {
         placing.give_ranges(&known, &each, &node_ranges);
         placing.give_addresses(&known, &each);
         placing.give_local_ranges(known.unshown_here(inferred));
-        let elsewhere = placing.add_elsewhere(known.lacking(inferred));
+        let elsewhere = placing.add_elsewhere(lacking(&placing.clone().named(), inferred));
         let mut machines = placing.named();
         let is_free = |ip: &IpAddr| !known.pods.contains(ip);
         let own_range = |family: Family| machines.first()?.ranges.iter().find(|own| Family::of(own.addr()) == family);
@@ -77,15 +80,31 @@ impl Surroundings {
 
     /// The node of an endpoint.
     pub(super) fn node_of(&self, endpoint: IpAddr) -> &str {
-        let has = |machine: &&Machine| {
-            machine.addresses.contains(&endpoint) || machine.ranges.iter().any(|range| range.contains(&endpoint))
-        };
-        self.machines.iter().find(has).or(self.machines.first()).map_or(HERE, |machine| &machine.name)
+        node_of(&self.machines, endpoint)
     }
 
     /// Whether an endpoint is on another node than that of the rules; with those of several nodes, on any but the first.
     pub(super) fn is_elsewhere(&self, endpoint: IpAddr) -> bool {
-        self.machines.first().is_some_and(|first| first.name != self.node_of(endpoint))
+        is_elsewhere(&self.machines, endpoint)
+    }
+
+    /// The made-up endpoints.
+    pub(super) fn made_up(&self) -> BTreeSet<IpAddr> {
+        self.elsewhere.values().chain(self.here.values()).copied().collect()
+    }
+
+    /// The made-up endpoints that Services of a cluster have, in words.
+    pub(super) fn made_up_words(&self, cluster: &Cluster) -> Vec<String> {
+        let of_endpoint = |ip: &IpAddr| {
+            let has = |slice: &&EndpointSlice| slice.endpoints.iter().any(|endpoint| endpoint.addresses.contains(ip));
+            let services: BTreeSet<String> =
+                cluster.slices.iter().filter(has).map(|slice| slice.service.to_string()).collect();
+            let node = self.node_of(*ip);
+            (!services.is_empty()).then(|| {
+                format!("endpoint {ip} on {node} of {}, whose endpoints there nothing shows", list(services, MAX_NAMED))
+            })
+        };
+        self.made_up().iter().filter_map(of_endpoint).collect()
     }
 
     /// What was assumed, in words.
@@ -102,15 +121,12 @@ impl Surroundings {
                 counted(self.pods, "endpoint")
             ));
         }
-        for ip in self.elsewhere.values() {
-            assumptions
-                .push(format!("endpoint {ip} on another node, for services whose endpoints are all on other nodes"));
-        }
         assumptions
     }
 }
 
 /// Machines as they are found: those whose rules are shown, and others.
+#[derive(Clone)]
 struct Placing {
     own: Vec<Machine>,
     others: Vec<Machine>,
@@ -323,15 +339,28 @@ impl Known {
         let is_unshown = |port: &&InferredPort| port.has_unshown_endpoints && port.has_local_endpoints;
         inferred.ports.iter().filter(is_unshown).flat_map(families).collect()
     }
+}
 
-    /// The families in which services have endpoints on other nodes that the rules do not show.
-    fn lacking(&self, inferred: &Inferred) -> BTreeSet<Family> {
-        let lacks = |port: &&InferredPort| {
-            (port.has_endpoints_elsewhere || port.has_unshown_endpoints)
-                && port.endpoints.iter().all(|endpoint| self.here.contains(&endpoint.ip()))
-        };
-        inferred.ports.iter().filter(lacks).flat_map(families).collect()
-    }
+/// The families in which services have endpoints on other nodes that the rules do not show.
+fn lacking(machines: &[Machine], inferred: &Inferred) -> BTreeSet<Family> {
+    let lacks = |port: &&InferredPort| {
+        let mut known = port.endpoints.iter().chain(&port.local).map(SocketAddr::ip);
+        (port.has_endpoints_elsewhere || port.has_unshown_endpoints) && !known.any(|ip| is_elsewhere(machines, ip))
+    };
+    inferred.ports.iter().filter(lacks).flat_map(families).collect()
+}
+
+/// The node of an endpoint.
+fn node_of(machines: &[Machine], endpoint: IpAddr) -> &str {
+    let has = |machine: &&Machine| {
+        machine.addresses.contains(&endpoint) || machine.ranges.iter().any(|range| range.contains(&endpoint))
+    };
+    machines.iter().find(has).or(machines.first()).map_or(HERE, |machine| &machine.name)
+}
+
+/// Whether an endpoint is on any machine but the first.
+fn is_elsewhere(machines: &[Machine], endpoint: IpAddr) -> bool {
+    machines.first().is_some_and(|first| first.name != node_of(machines, endpoint))
 }
 
 /// The families of a service port; those of the rules about it where nothing shows an address.

@@ -39,6 +39,8 @@ pub(crate) enum PlannedOutcome {
         is_from_vip: bool,
         /// Whether every target gets some of the flows.
         is_spread: bool,
+        /// Whether one target gets all of the flows.
+        is_sticky: bool,
     },
     /// The packet is rejected: the sender gets a TCP reset or an ICMP error.
     Rejected,
@@ -58,7 +60,7 @@ pub(super) fn test(test: &PlannedTest) -> Item {
         (test.flows > 1).then(|| field("flows", Item::Bare(test.flows.to_string()))),
     ];
     let expect: Fields = match &test.outcome {
-        PlannedOutcome::Delivered { targets, source, is_from_vip, is_spread } => {
+        PlannedOutcome::Delivered { targets, source, is_from_vip, is_spread, is_sticky } => {
             let listed = match targets.as_slice() {
                 [] => None,
                 [one] => Some(field("delivered", one.as_str())),
@@ -69,6 +71,7 @@ pub(super) fn test(test: &PlannedTest) -> Item {
                 source.map(|word| field("source", word)),
                 is_from_vip.then(|| field("reply", "from-vip")),
                 is_spread.then(|| field("balance", "all")),
+                is_sticky.then(|| field("affinity", true)),
             ];
             fields.into_iter().flatten().collect()
         }

@@ -104,7 +104,7 @@ pub(super) fn judge_local_drops(view: &View<'_>, found: &mut Vec<Finding>, devia
 }
 
 /// What findings contain that follow from having no local endpoint.
-const LOCAL: [&str; 3] = [" for policy Local is missing", " -j KUBE-SVL-", "the rejection of traffic to "];
+const LOCAL: [&str; 3] = [" for policy Local is missing", " KUBE-SVL-", "the rejection of traffic to "];
 
 /// Whether objects show that a pod with this address is on a node.
 fn is_on(view: &View<'_>, ip: &str, node: &str) -> bool {

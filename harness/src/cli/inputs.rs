@@ -150,7 +150,7 @@ pub(super) fn load_all(
     scenarios
 }
 
-/// Reports the assumptions for an input: all of them with `-v`, else the first and the contradictions between its pieces.
+/// Reports the assumptions for an input: all of them with `-v`, else the first and those that may hide a defect.
 pub(super) fn report_assumptions(file: &Path, assumptions: &[Assumption], console: &Console) {
     let Some(first) = assumptions.first().filter(|_| !console.quiet) else { return };
     let file = printable(file);
@@ -158,15 +158,15 @@ pub(super) fn report_assumptions(file: &Path, assumptions: &[Assumption], consol
         let lines = assumptions.iter().map(|words| format!("{file}: assumed: {}", one_line(&words.to_string())));
         return lines.for_each(|line| console.complain(line));
     }
-    let (contradictions, others): (Vec<&Assumption>, Vec<&Assumption>) =
-        assumptions[1..].iter().partition(|one| one.is_contradiction());
+    let (important, others): (Vec<&Assumption>, Vec<&Assumption>) =
+        assumptions[1..].iter().partition(|one| one.may_hide_a_defect());
     let more = match others.len() {
         0 => String::new(),
         count => format!("; {}: see `-v`", counted(count, "other assumption")),
     };
     console.complain(format!("{file}: assumed: {}{more}", one_line(&first.to_string())));
-    for words in contradictions {
-        console.complain(format!("{file}: {}", one_line(&words.to_string())));
+    for words in important {
+        console.complain(format!("{file}: assumed: {}", one_line(&words.to_string())));
     }
 }
 

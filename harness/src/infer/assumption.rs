@@ -7,6 +7,13 @@ use std::fmt;
 pub enum Assumption {
     /// Something that the input does not say.
     Assumed(String),
+    /// A setting of kube-proxy explains why rules are not there.
+    Setting {
+        /// Its name in a KubeProxyConfiguration.
+        name: &'static str,
+        /// The setting and what it explains.
+        words: String,
+    },
     /// Pieces of the input contradict each other, and one of them counts.
     Contradiction(String),
     /// Tables of nftables are not installed.
@@ -14,9 +21,9 @@ pub enum Assumption {
 }
 
 impl Assumption {
-    /// Returns whether pieces of the input contradict each other.
-    pub fn is_contradiction(&self) -> bool {
-        matches!(self, Self::Contradiction(_))
+    /// Returns whether a defect may hide behind it, so that it is always reported.
+    pub fn may_hide_a_defect(&self) -> bool {
+        matches!(self, Self::Setting { .. } | Self::Contradiction(_))
     }
 }
 
@@ -35,7 +42,7 @@ impl From<String> for Assumption {
 impl fmt::Display for Assumption {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Assumed(words) | Self::TablesNotInstalled(words) => f.write_str(words),
+            Self::Assumed(words) | Self::Setting { words, .. } | Self::TablesNotInstalled(words) => f.write_str(words),
             Self::Contradiction(words) => write!(f, "contradiction: {words}"),
         }
     }

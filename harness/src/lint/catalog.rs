@@ -23,7 +23,7 @@ const SAVE: &str = "the whole output of `iptables-save` on that node";
 const SLICES: &str = "`kubectl get endpointslices,pods -o wide` of the namespace, taken at the same time as the rules";
 
 /// All kinds.
-pub const CATALOG: [Entry; 49] = [
+pub const CATALOG: [Entry; 50] = [
     entry_of("dnat-protocol", Error, "", "`kubectl get service NAME -o yaml` and the unedited rules"),
     entry_of("dnat-source", Error, "kubernetes/kubernetes#45790", "the rules as `iptables-save` prints them, unedited"),
     entry_of(
@@ -43,6 +43,12 @@ pub const CATALOG: [Entry; 49] = [
     entry_of("rejected-rule", Error, "", SAVE),
     entry_of("missing-rule", Error, "", SAVE),
     entry_of("deviation", Warning, "", "what else changes kube-proxy's rules, and kube-proxy's log of that node"),
+    entry_of(
+        "assumed-setting",
+        Info,
+        "",
+        "kube-proxy's configuration: `kubectl -n kube-system get configmap kube-proxy -o yaml`",
+    ),
     entry_of("rules-not-read", Warning, "", SAVE),
     entry_of("cut-off", Info, "", SAVE),
     entry_of("unmodelled-rule", Warning, "", "which program writes these rules"),

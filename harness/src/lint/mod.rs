@@ -40,7 +40,7 @@ use std::path::Path;
 
 use self::view::View;
 use crate::evidence::Evidence;
-use crate::infer::{Connections, from_evidence};
+use crate::infer::{Assumption, Connections, from_evidence};
 
 /// All findings, most severe first, those of the same kind in the order of their places.
 pub fn lint(evidence: &Evidence) -> Vec<Finding> {
@@ -69,6 +69,7 @@ pub fn lint(evidence: &Evidence) -> Vec<Finding> {
         found.extend(deviations::not_compared(&view));
     }
     if let Some(assumed) = &assumed {
+        found.extend(assumed_settings(&view, &assumed.assumptions, &found));
         found.extend(missing::find(&view, &assumed.deviations, &found));
         found.extend(deviations::find(assumed, &found, |fact| missing::effect(&view, fact)));
         policy::judge_local_drops(&view, &mut found, &assumed.deviations);
@@ -79,4 +80,18 @@ pub fn lint(evidence: &Evidence) -> Vec<Finding> {
         |one: &Finding, other: &Finding| one.id == "hash-endpoint" && (one.id, &one.place) == (other.id, &other.place);
     found.dedup_by(|one, other| one == other || is_again(one, other));
     found
+}
+
+/// Settings that explain why rules are not there; without them, the rules are missing.
+fn assumed_settings(view: &View<'_>, assumptions: &[Assumption], found: &[Finding]) -> Vec<Finding> {
+    let Some(node) = view.nodes.first() else { return Vec::new() };
+    let is_found = |id: &str| found.iter().any(|finding| finding.id == id);
+    let settings = assumptions.iter().filter(|one| match one {
+        Assumption::Setting { name: "clusterCIDR", .. } => !is_found("no-masquerade"),
+        Assumption::Setting { .. } => true,
+        _ => false,
+    });
+    let place = Place { file: node.file.clone(), line: node.first };
+    let effect = "no effect if kube-proxy is configured so; otherwise, these rules are missing";
+    settings.map(|words| Finding::new("assumed-setting", place.clone(), words.to_string(), effect)).collect()
 }

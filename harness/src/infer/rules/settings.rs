@@ -80,8 +80,24 @@ pub(super) fn assume(
         }
     };
     let why = if is_assumed { ", from the pod ranges: no rule shown contains it" } else { "" };
-    let all = [format!("kube-proxy {versions}, {differs}"), format!("{}{why}", local_sources(&cluster.proxy))];
-    all.into_iter().map(Assumption::Assumed).chain(contradiction).collect()
+    let release = Assumption::Assumed(format!("kube-proxy {versions}, {differs}"));
+    let sources = format!("{}{why}", local_sources(&cluster.proxy));
+    let sources = match lacks_local_sources(&cluster.proxy) && configuration.is_none() {
+        true => Assumption::Setting { name: "clusterCIDR", words: sources },
+        false => Assumption::Assumed(sources),
+    };
+    let settings = if configuration.is_none() { without_rules(&cluster.proxy, &inferred.proxy) } else { Vec::new() };
+    [release, sources].into_iter().chain(settings).chain(contradiction).collect()
+}
+
+/// The unusual settings without which rules would be missing.
+fn without_rules(proxy: &ProxyConfig, inferred: &InferredProxy) -> Vec<Assumption> {
+    let liberal = "no rule drops packets that conntrack classifies as INVALID";
+    let nowhere = "no rule serves node ports on an address of the node";
+    let is_nowhere = !inferred.families_without_node_ports.is_empty();
+    let all = [("conntrack.tcpBeLiberal", proxy.tcp_be_liberal, liberal), ("nodePortAddresses", is_nowhere, nowhere)];
+    let unusual = all.into_iter().filter(|(_, is_unusual, _)| *is_unusual);
+    unusual.map(|(name, _, why)| Assumption::Setting { name, words: format!("{name}: {why}") }).collect()
 }
 
 /// The release that a text names for nodes, or else for the cluster.
@@ -283,7 +299,9 @@ fn loopback(family: Family) -> IpNet {
 fn local_sources(proxy: &ProxyConfig) -> String {
     let ranges: Vec<String> = proxy.cluster_cidrs.iter().map(ToString::to_string).collect();
     match &proxy.detect_local {
-        DetectLocal::ClusterCidr if ranges.is_empty() => "no clusterCIDR: no rule distinguishes local pods".to_owned(),
+        DetectLocal::ClusterCidr if ranges.is_empty() => {
+            "no clusterCIDR: no rule masquerades connections from outside the pod range to cluster IPs".to_owned()
+        }
         DetectLocal::ClusterCidr => format!("clusterCIDR {}", ranges.join(",")),
         DetectLocal::NodeCidr => "detectLocalMode NodeCIDR".to_owned(),
         DetectLocal::BridgeInterface(name) => format!("detectLocalMode BridgeInterface, {name}"),

@@ -68,7 +68,7 @@ fn ip(value: &Value) -> Option<IpAddr> {
 }
 
 /// Marks an object as one of a table or description, some of whose endpoints may be left out.
-pub(super) fn marked(mut object: Value, is_cut: bool) -> Value {
+pub(crate) fn marked(mut object: Value, is_cut: bool) -> Value {
     object[MARK] = json!(is_cut);
     object
 }
@@ -87,6 +87,7 @@ pub(crate) fn is_from_table(object: &Value) -> bool {
 pub(crate) fn remove_marks(object: &mut Value) {
     if let Some(fields) = object.as_object_mut() {
         fields.remove(MARK);
+        fields.remove("grid");
         if fields["kind"] == "Service" {
             fields.remove("endpoints");
         }

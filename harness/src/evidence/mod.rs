@@ -38,7 +38,7 @@ mod wrapped_nft;
 
 pub(crate) use addresses::MachineAddresses;
 pub(crate) use dictionary::service_of_hash;
-pub(crate) use endpoints::{ListedEndpoint, endpoints, is_cut, is_from_table, remove_marks};
+pub(crate) use endpoints::{ListedEndpoint, endpoints, is_cut, is_from_table, marked, remove_marks};
 pub(crate) use model::{Connection, Contents, OF_IPTABLES_NFT, Release, Route};
 pub use model::{Evidence, Format, Piece, Stretch, Unread};
 pub(crate) use namespaces::shown_objects;

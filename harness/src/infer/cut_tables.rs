@@ -6,8 +6,47 @@ use std::net::IpAddr;
 use serde_json::{Value, json};
 use svclab_rules::cluster::Family;
 
-use super::accessors::{endpoint_ips, own_name};
-use crate::evidence::{ListedEndpoint, endpoints};
+use super::accessors::{endpoint_ips, name, own_name, service_of};
+use crate::evidence::{ListedEndpoint, endpoints, marked};
+
+/// Completes the Endpoints of which a table lists all addresses, and as many ports as their Service has: every port has all addresses.
+pub(super) fn complete(endpoints: &mut [Value], services: &[Value]) {
+    for one in endpoints.iter_mut().filter(|one| one["grid"].is_object()) {
+        let Some(service) = services.iter().find(|service| name(service) == service_of(one)) else { continue };
+        let ports = service["spec"]["ports"].as_array().cloned().unwrap_or_default();
+        if one["grid"]["count"] != ports.len() {
+            continue;
+        }
+        let listed = one["grid"]["ports"].as_array().into_iter().flatten().filter_map(Value::as_u64);
+        let targets = targets(&ports, listed.collect());
+        let served = ports.iter().zip(targets).map(|(port, target)| {
+            json!({"name": port["name"].as_str().unwrap_or_default(), "port": target, "protocol": port["protocol"]})
+        });
+        let addresses = one["grid"]["addresses"].as_array().into_iter().flatten().map(|ip| json!({"ip": ip}));
+        let subset = json!({"addresses": addresses.collect::<Vec<_>>(), "ports": served.collect::<Vec<_>>()});
+        one["subsets"] = json!([subset]);
+        *one = marked(one.take(), false);
+    }
+}
+
+/// The port of the endpoints for each port of a Service: what is known of it, else the next of those that a table lists, else its own number.
+fn targets(ports: &[Value], mut listed: Vec<u64>) -> Vec<u64> {
+    let known: Vec<Option<u64>> = ports
+        .iter()
+        .map(|port| {
+            let own = port["targetPort"].as_u64().or(port["port"].as_u64())?;
+            let at = listed.iter().position(|number| *number == own)?;
+            Some(listed.remove(at))
+        })
+        .collect();
+    let mut rest = listed.into_iter();
+    let own = |port: &Value| port["targetPort"].as_u64().or(port["port"].as_u64()).unwrap_or_default();
+    known
+        .into_iter()
+        .zip(ports)
+        .map(|(known, port)| known.or_else(|| rest.next()).unwrap_or_else(|| own(port)))
+        .collect()
+}
 
 /// The EndpointSlices that rules show for a Service, and what tables list of it besides. That counts instead of endpoints that are made up.
 pub(super) fn joined(mut slices: Vec<Value>, tables: &[Value], made_up: &BTreeSet<IpAddr>) -> Vec<Value> {
@@ -51,4 +90,31 @@ fn listed(table: &Value) -> Vec<(IpAddr, u64)> {
         pairs.collect::<Vec<_>>()
     };
     all.iter().flat_map(of_endpoint).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evidence::is_cut;
+
+    /// `kubectl get endpoints` lists the addresses once for each port, but no protocol.
+    #[test]
+    fn every_port_has_the_addresses_that_a_table_repeats() {
+        let metadata = json!({"name": "kube-dns", "namespace": "kube-system"});
+        let ports = json!([{"port": 53, "protocol": "UDP"}, {"port": 53, "protocol": "TCP"}, {"port": 9153, "protocol": "TCP"}]);
+        let service = json!({"kind": "Service", "metadata": metadata, "spec": {"ports": ports}});
+        let grid = json!({"addresses": ["10.244.1.3", "10.244.2.4"], "ports": [53, 53], "count": 3});
+        let mut all = [json!({"kind": "Endpoints", "metadata": metadata, "subsets": [], "grid": grid})]
+            .map(|one| marked(one, true));
+        complete(&mut all, &[service]);
+        let [subset] = all[0]["subsets"].as_array().map(Vec::as_slice).unwrap_or_default() else { panic!("{all:?}") };
+        assert_eq!((is_cut(&all[0]), subset["addresses"].as_array().map(Vec::len)), (false, Some(2)));
+        let served = subset["ports"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|port| (port["port"].as_u64(), port["protocol"].as_str()));
+        let expected = [(Some(53), Some("UDP")), (Some(53), Some("TCP")), (Some(9153), Some("TCP"))];
+        assert_eq!(served.collect::<Vec<_>>(), expected);
+    }
 }

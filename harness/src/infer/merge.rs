@@ -55,6 +55,7 @@ impl Objects {
                 _ => {}
             }
         }
+        cut_tables::complete(&mut all.endpoints, &all.services);
         all
     }
 
@@ -82,6 +83,16 @@ impl Objects {
             (ObjectName::new(namespace, own_name(service)), ips)
         };
         self.services.iter().map(of).collect()
+    }
+
+    /// The node ports of Services, those of health checks included.
+    pub(super) fn node_ports(&self) -> impl Iterator<Item = u16> + '_ {
+        let of = |service: &Value| {
+            let ports = service["spec"]["ports"].as_array().into_iter().flatten().map(|port| &port["nodePort"]);
+            let all = ports.chain([&service["spec"]["healthCheckNodePort"]]).filter_map(Value::as_u64);
+            all.filter_map(|port| u16::try_from(port).ok()).collect::<Vec<_>>()
+        };
+        self.services.iter().flat_map(of)
     }
 
     /// The endpoints that the API has without a node, with their Services: kube-proxy takes them for those of other nodes.

@@ -6,6 +6,9 @@ use serde_json::Value;
 
 use super::names::{valid, valid_service};
 
+/// The name of an external Service of which the text shows none: no connection depends on it.
+const NO_NAME: &str = "name.invalid";
+
 /// Names as the API accepts them, and no endpoints that it rejects.
 pub(super) fn make_valid(object: &mut Value) {
     let is_service = object["kind"] == "Service";
@@ -25,6 +28,9 @@ pub(super) fn make_valid(object: &mut Value) {
     fix("/metadata/namespace", valid);
     fix("/metadata/labels/kubernetes.io~1service-name", valid_service);
     fix("/spec/nodeName", valid);
+    if is_service && object["spec"]["type"] == "ExternalName" && !object["spec"]["externalName"].is_string() {
+        object["spec"]["externalName"] = NO_NAME.into();
+    }
     let is_usable = |ip: &Value| {
         let ip: Option<IpAddr> = ip.as_str().and_then(|text| text.parse().ok());
         ip.is_some_and(|ip| match ip {

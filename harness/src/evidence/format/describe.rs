@@ -240,6 +240,22 @@ fn service(all: &dyn Fn(&str) -> Vec<String>, one: &dyn Fn(&str) -> Option<Strin
             spec[field] = json!(value);
         }
     }
+    if let Some(port) = one("HealthCheck NodePort").and_then(|port| port.parse::<u16>().ok()) {
+        spec["healthCheckNodePort"] = json!(port);
+    }
+    if let Some(name) = one("External Name") {
+        spec["externalName"] = json!(name);
+    }
+    // `203.0.113.77 (VIP)`
+    let addresses = |key: &str| -> Vec<String> {
+        let words = all(key).join(" ");
+        let words = words.split([',', ' ']).filter(|word| word.parse::<std::net::IpAddr>().is_ok());
+        words.map(str::to_owned).collect()
+    };
+    let external = addresses("External IPs");
+    if !external.is_empty() {
+        spec["externalIPs"] = json!(external);
+    }
     let listed = all("Endpoints");
     let is_cut = listed.iter().any(|text| text.ends_with("more..."));
     let endpoints: Vec<String> = listed
@@ -249,7 +265,14 @@ fn service(all: &dyn Fn(&str) -> Vec<String>, one: &dyn Fn(&str) -> Option<Strin
         })
         .filter(|one| one.parse::<std::net::SocketAddr>().is_ok())
         .collect();
-    let service =
+    let mut service =
         json!({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec, "endpoints": endpoints});
+    let ingress: Vec<Value> = addresses("LoadBalancer Ingress").iter().map(|ip| json!({"ip": ip})).collect();
+    if !ingress.is_empty() {
+        service["status"] = json!({"loadBalancer": {"ingress": ingress}});
+    }
+    if let Some(served) = endpoints::of_service(&all("Endpoints"), &service) {
+        service["served"] = served;
+    }
     if is_cut { marked(service, true) } else { service }
 }

@@ -1,5 +1,7 @@
 //! Tables of `kubectl get`, with or without their heading.
 
+mod endpoints;
+
 use serde_json::{Value, json};
 
 use super::super::endpoints::marked;
@@ -7,6 +9,7 @@ use super::super::line::Line;
 use super::super::model::{Contents, Format};
 use super::super::repairs::{Repair, RepairSet};
 use super::{Block, Context, command, knows_block};
+use endpoints::EndpointList;
 
 /// What a table lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -213,11 +216,14 @@ fn row(text: &str, kind: Kind, has_namespace: bool, namespace: Option<&str>) -> 
         Kind::Pod => pod(&words, metadata),
         Kind::Service => service(&words, metadata),
         Kind::Endpoints => {
-            given(1)?;
-            let (addresses, is_cut) = addresses(given(1));
-            let subsets = subsets(&addresses);
-            let endpoints = json!({"apiVersion": "v1", "kind": "Endpoints", "metadata": metadata, "subsets": subsets});
-            Some(marked(endpoints, is_cut))
+            words.get(1)?;
+            let listed = EndpointList::of(given(1).unwrap_or_default());
+            let mut endpoints = json!({"apiVersion": "v1", "kind": "Endpoints", "metadata": metadata});
+            endpoints["subsets"] = listed.subsets().into();
+            if let Some(grid) = listed.grid() {
+                endpoints["grid"] = grid;
+            }
+            Some(marked(endpoints, listed.hidden > 0))
         }
         Kind::EndpointSlice => slice(&words, &metadata),
         Kind::Node => node(&words),
@@ -266,6 +272,9 @@ fn service(words: &[String], metadata: Value) -> Option<Value> {
         .flat_map(|word| word.split(','))
         .filter(|word| word.parse::<std::net::IpAddr>().is_ok())
         .collect();
+    if let Some(name) = words.get(3).filter(|word| kind == "ExternalName" && !word.starts_with('<')) {
+        service["spec"]["externalName"] = json!(name);
+    }
     if kind == "LoadBalancer" && !external.is_empty() {
         let ingress: Vec<Value> = external.iter().map(|ip| json!({"ip": ip})).collect();
         service["status"] = json!({"loadBalancer": {"ingress": ingress}});
@@ -286,25 +295,6 @@ fn port(text: &str) -> Option<Value> {
         value["nodePort"] = json!(node_port);
     }
     Some(value)
-}
-
-/// `10.42.2.245:80,10.42.2.245:8087 + 1 more...`: the endpoints, and whether there are more.
-fn addresses(text: Option<&str>) -> (Vec<std::net::SocketAddr>, bool) {
-    let text = text.unwrap_or_default();
-    let (listed, more) = text.split_once(" + ").map_or((text, false), |(listed, _)| (listed, true));
-    (listed.split(',').filter_map(|one| one.trim().parse().ok()).collect(), more || text.ends_with("..."))
-}
-
-fn subsets(addresses: &[std::net::SocketAddr]) -> Vec<Value> {
-    let mut ports: Vec<u16> = addresses.iter().map(std::net::SocketAddr::port).collect();
-    ports.sort_unstable();
-    ports.dedup();
-    let of = |port: &u16| {
-        let ips: Vec<Value> =
-            addresses.iter().filter(|one| one.port() == *port).map(|one| json!({"ip": one.ip()})).collect();
-        json!({"addresses": ips, "ports": [{"port": port, "protocol": "TCP"}]})
-    };
-    ports.iter().map(of).collect()
 }
 
 fn slice(words: &[String], metadata: &Value) -> Option<Value> {

@@ -26,6 +26,12 @@ use super::{codes, unaccounted};
     "kubectl-get",
     1
 )]
+#[case::no_endpoints("NAME       ENDPOINTS   AGE\npayments   <none>      40d\n", "kubectl-get", 1)]
+#[case::external_name(
+    "NAME   TYPE           CLUSTER-IP   EXTERNAL-IP      PORT(S)   AGE\npg     ExternalName   <none>       db.example.com   <none>    40d\n",
+    "kubectl-get",
+    1
+)]
 #[case::described(
     "Name:              web\nNamespace:         default\nLabels:            <none>\nType:              ClusterIP\nIP:                10.0.0.1\nPort:              <unset>  80/TCP\nEndpoints:         10.1.0.1:80,10.1.0.2:80\nSession Affinity:  None\nEvents:            <none>\n",
     "kubectl-describe",
@@ -156,4 +162,25 @@ fn a_description_without_its_head_is_read_or_listed(
         objects_of(&text).iter().map(|own| own["metadata"]["name"].as_str().unwrap().to_owned()).collect();
     assert_eq!((codes(&evidence), found), (vec!["kubectl-describe"], name.map(str::to_owned).into_iter().collect()));
     assert_eq!((evidence.unread.is_empty(), unaccounted(&text, &evidence)), (name.is_some(), Vec::new()));
+}
+
+/// A description of a Service has fields that a table lacks, and lists the endpoints of each port.
+#[test]
+fn a_description_of_a_service_has_its_endpoints() {
+    let text = "Name:                     shop\nNamespace:                acme\nSelector:                 app=shop\n\
+        Type:                     LoadBalancer\nIP:                       10.96.55.20\n\
+        LoadBalancer Ingress:     203.0.113.77 (VIP)\nPort:                     http  80/TCP\nTargetPort:               8080/TCP\n\
+        Endpoints:                10.244.1.15:8080,10.244.2.22:8080\nPort:                     dns  53/UDP\n\
+        TargetPort:               53/UDP\nEndpoints:                10.244.1.15:53\nSession Affinity:         None\n\
+        HealthCheck NodePort:     32011\n\n\
+        NAMESPACE   NAME   ENDPOINTS                     AGE\nacme        shop   10.244.1.15:8080 + 2 more...  40d\n";
+    let all = objects(&read(text));
+    let of_kind = |kind: &str| all.iter().find(|one| one["kind"] == kind).unwrap().clone();
+    let (service, endpoints) = (of_kind("Service"), of_kind("Endpoints"));
+    assert_eq!(all.len(), 2);
+    assert_eq!((service["spec"]["healthCheckNodePort"].as_u64(), service["served"].is_null()), (Some(32011), true));
+    assert_eq!(service["status"]["loadBalancer"]["ingress"][0]["ip"], "203.0.113.77");
+    assert_eq!(endpoints["metadata"]["namespace"], "acme");
+    assert_eq!(endpoints["subsets"][0]["addresses"][1]["ip"], "10.244.2.22");
+    assert_eq!(endpoints["subsets"][1]["ports"][0]["protocol"], "UDP");
 }

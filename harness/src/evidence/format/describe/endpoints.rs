@@ -1,7 +1,10 @@
 //! Descriptions of EndpointSlices and Endpoints.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value, json};
 
+use super::super::super::endpoints::marked;
 use super::super::super::line::Line;
 use super::field;
 
@@ -75,6 +78,30 @@ pub(super) fn endpoints(lines: &[Line<'_>], metadata: &Value) -> Value {
         subset["ports"] = json!(ports(&lines[starts[at]..end]));
     }
     json!({"apiVersion": "v1", "kind": "Endpoints", "metadata": metadata, "subsets": subsets})
+}
+
+/// The Endpoints that the description of a Service lists for each of its ports; `None` if it lists none.
+pub(super) fn of_service(listed: &[String], service: &Value) -> Option<Value> {
+    let ports = service["spec"]["ports"].as_array()?;
+    if listed.is_empty() || listed.len() != ports.len() {
+        return None;
+    }
+    let mut subsets = Vec::new();
+    for (text, port) in listed.iter().zip(ports) {
+        let all = text.split([',', ' ']).filter_map(|one| one.parse::<std::net::SocketAddr>().ok());
+        let mut by_port: BTreeMap<u16, Vec<Value>> = BTreeMap::new();
+        for one in all {
+            by_port.entry(one.port()).or_default().push(json!({"ip": one.ip()}));
+        }
+        subsets.extend(by_port.into_iter().map(|(number, addresses)| {
+            let served = json!({"name": port["name"].as_str().unwrap_or_default(), "port": number, "protocol": port["protocol"]});
+            json!({"addresses": addresses, "ports": [served]})
+        }));
+    }
+    let is_cut = listed.iter().any(|text| text.ends_with("more..."));
+    let metadata = &service["metadata"];
+    let endpoints = json!({"apiVersion": "v1", "kind": "Endpoints", "metadata": metadata, "subsets": subsets});
+    Some(marked(endpoints, is_cut))
 }
 
 /// The service that a label names.

@@ -1,7 +1,9 @@
 //! Rules that a terminal or an editor wrapped, and names of chains that came apart.
 
+use std::cmp::Reverse;
+
 use svclab_rules::cluster::{Family, Protocol};
-use svclab_rules::iptables::{ChainHash, ChainKind, Nat, ParseError, Rule, Target, parse_rule};
+use svclab_rules::iptables::{ChainHash, ChainKind, Match, Nat, ParseError, Rule, Target, parse_rule};
 
 /// The most lines that a rule continues on.
 pub(super) const MAX_LINES: usize = 4;
@@ -25,7 +27,9 @@ pub(super) fn join(first: &str, following: &[&str]) -> Option<(usize, String)> {
         readings.dedup_by(|one, other| one.split_whitespace().eq(other.split_whitespace()));
         for text in &readings {
             let own = weighed(text);
-            if own > best.0 {
+            // Options that follow a rule may be its own, though it is one without them: those of REJECT.
+            let is_option = next.trim_start().starts_with('-') && text.ends_with(&format!(" {next}"));
+            if own > best.0 || own == best.0 && is_option && own.0 >= Quality::Sound {
                 best = (own, count, text.clone());
             }
         }
@@ -52,11 +56,20 @@ pub(super) fn is_open(text: &str) -> bool {
 const MAX_WORDS: usize = 8;
 
 /// No text is more of a rule than this.
-const BEST: (Quality, bool) = (Quality::Verified, true);
+const BEST: Weight = (Quality::Verified, true, Reverse(0));
 
-/// How much of a rule a text is, and whether its comment is one that kube-proxy writes.
-fn weighed(text: &str) -> (Quality, bool) {
-    (quality(text), has_usual_comment(text))
+/// How much of a rule a text is, whether its comment is one that kube-proxy writes, and how many of its extensions have options that are not
+/// known: two words that were joined are one that no extension has.
+type Weight = (Quality, bool, Reverse<usize>);
+
+fn weighed(text: &str) -> Weight {
+    (quality(text), has_usual_comment(text), Reverse(unknown(text)))
+}
+
+fn unknown(text: &str) -> usize {
+    let Some(Ok(rule)) = split_rule(text).map(|(_, rest)| parsed(rest)) else { return 0 };
+    let matches = rule.matches.iter().filter(|one| matches!(one, Match::Other(_))).count();
+    matches + usize::from(rule.target.as_ref().is_some_and(|target| target.unmodelled().is_some()))
 }
 
 fn has_usual_comment(text: &str) -> bool {
@@ -81,8 +94,7 @@ fn has_usual_comment(text: &str) -> bool {
         && (usual.contains(&rest.as_str())
             || rest.starts_with("-> ")
             || rest.contains(" traffic")
-            || rest.ends_with(" local endpoints")
-            || rest.ends_with(" endpoints")))
+            || rest == "has no local endpoints"))
         || [
             "kubernetes service portals",
             "kubernetes externally-visible service portals",
@@ -257,6 +269,36 @@ mod tests {
                 .map(|(lines, text)| (lines, text.split_whitespace().collect::<Vec<_>>().join(" ")));
             assert_eq!(joined, Some((1, rule.to_owned())), "{first}|{second}");
         }
+    }
+
+    /// A mail client breaks lines at blanks, which it removes.
+    #[rstest]
+    #[case(
+        "-A KUBE-SEP-HUXRPHBUO34UVPEF -p tcp -m comment --comment \"default/nginx\" -m recent --set --name KUBE-SEP-HUXRPHBUO34UVPEF --mask 255.255.255.255 --rsource -m tcp -j DNAT --to-destination 10.244.2.2:80"
+    )]
+    #[case(
+        "-A KUBE-SERVICES -d 10.96.34.82/32 -p tcp -m comment --comment \"default/nginx has no endpoints\" -m tcp --dport 80 -j REJECT --reject-with icmp-port-unreachable"
+    )]
+    #[case(
+        "-A KUBE-NODEPORTS -p tcp -m comment --comment \"default/nginx\" -m addrtype --dst-type LOCAL -m tcp --dport 30080 -j KUBE-SVC-2CMXP7HKUVJN7L6M"
+    )]
+    #[case(JUMP)]
+    fn a_rule_that_is_wrapped_at_words_keeps_its_blanks(
+        #[case] rule: &str,
+        #[values(60, 72, 80, 100, 120)] width: usize,
+    ) {
+        let mut lines: Vec<String> = vec![String::new()];
+        for word in rule.split(' ') {
+            match lines.last_mut() {
+                Some(last) if last.is_empty() => last.push_str(word),
+                Some(last) if last.len() + 1 + word.len() <= width => *last += &format!(" {word}"),
+                _ => lines.push(word.to_owned()),
+            }
+        }
+        let following: Vec<&str> = lines[1..].iter().map(String::as_str).collect();
+        let whole =
+            if following.is_empty() { lines[0].clone() } else { join(&lines[0], &following).expect("a rule").1 };
+        assert_eq!(whole, rule);
     }
 
     #[rstest]

@@ -1,5 +1,6 @@
 //! `nft list ruleset`, `nft list table`, and chains or maps without their table.
 
+mod cut;
 mod hidden;
 pub(super) mod iptables_nft;
 mod stray;
@@ -88,7 +89,9 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
     if is_cut {
         mends.push((block[taken - 1].number, RepairSet::default().with(Repair::Cut)));
     }
-    let (rules, mut unread) = parsed(block, is_headless);
+    let filter = filter(context);
+    let last = (is_cut && filter != Filter::End).then(|| cut::cut_line(block)).flatten();
+    let (rules, mut unread) = parsed(block, is_headless, last);
     let lacks_heading = !headless_at.is_empty();
     unread.extend(headless_at.into_iter().map(|at| (at, stray::HEADLESS.to_owned())));
     unread.sort_by_key(|(at, _)| *at);
@@ -102,7 +105,7 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
         names.map(|name| (nft_table(table.family), name))
     });
     // A heading that is missing within a table was left out by what may have left out any other line.
-    let filter = match filter(context) {
+    let filter = match filter {
         Filter::None | Filter::End if lacks_heading => Filter::Unknown("headings of chains are left out".to_owned()),
         known => known,
     };
@@ -155,11 +158,12 @@ fn cut_end(lines: &[Line<'_>], headless: &[usize]) -> usize {
 }
 
 /// The tables, and the lines that could not be read.
-fn parsed(block: &[Line<'_>], is_headless: bool) -> (Parsed, Vec<(usize, String)>) {
+fn parsed(block: &[Line<'_>], is_headless: bool, cut: Option<usize>) -> (Parsed, Vec<(usize, String)>) {
     let mut texts: Vec<&str> = block.iter().map(|line| line.text.as_ref()).collect();
     let rows = rows(block);
     let mut unread: Vec<(usize, String)> = Vec::new();
-    for (at, reason) in stray::astray(block) {
+    let cut = cut.map(|at| (at, cut::REASON));
+    for (at, reason) in stray::astray(block).into_iter().chain(cut) {
         texts[at] = "";
         unread.push((at, reason.to_owned()));
     }

@@ -1,0 +1,70 @@
+//! The last line of a text that is cut off: as the end of its chain or set is missing, so may be a part of the line.
+
+use super::{Line, is_part};
+
+/// Why the line is not read.
+pub(super) const REASON: &str = "the line may be cut off";
+
+/// Last words of a whole rule.
+const ENDS: [&str; 6] = ["accept", "drop", "return", "continue", "masquerade", "fully-random"];
+
+/// Chains that kube-proxy always has.
+const CHAINS: [&str; 9] = [
+    "services",
+    "reject-chain",
+    "masquerading",
+    "mark-for-masquerade",
+    "firewall-check",
+    "cluster-ips-check",
+    "nodeport-endpoints-check",
+    "service-endpoints-check",
+    "nat-postrouting",
+];
+
+/// The last line of a block without its end, unless it is whole for certain.
+pub(super) fn cut_line(block: &[Line<'_>]) -> Option<usize> {
+    let at = block.iter().rposition(|line| !line.is_blank())?;
+    let text = block[at].text.trim();
+    let part = block[..at].iter().map(|line| line.text.trim()).rfind(|text| is_part(text))?;
+    let is_whole = match part.strip_prefix("chain ") {
+        Some(_) => is_whole_rule(text, block),
+        None => !text.starts_with("type ") && text.ends_with([',', '{', '}', '"']),
+    };
+    (!is_whole).then_some(at)
+}
+
+fn is_whole_rule(text: &str, block: &[Line<'_>]) -> bool {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    match words.as_slice() {
+        ["comment", ..] | ["type", .., "accept;" | "drop;"] => true,
+        [.., "jump" | "goto", name] => {
+            let is_named =
+                |text: &str| text.strip_prefix("chain ").is_some_and(|rest| rest.split(' ').next() == Some(name));
+            CHAINS.contains(name) || block.iter().any(|line| is_named(line.text.trim()))
+        }
+        [.., last] => ENDS.contains(last) || last.ends_with(['}', '{', '"']),
+        [] => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::verdict("chain a {\n\tct state new accept", None)]
+    #[case::jump("chain a {\n\tip daddr 10.0.0.1 jump mark-for-masquerade", None)]
+    #[case::known_chain("chain b {\n}\nchain a {\n\tgoto b", None)]
+    #[case::name("chain a {\n\tip daddr 10.0.0.1 jump mark-for-masq", Some(1))]
+    #[case::set("chain a {\n\tip saddr @affinity-X", Some(1))]
+    #[case::port("chain a {\n\tmeta l4proto tcp dnat to 10.0.0.1:80", Some(1))]
+    #[case::type_of_map("map a {\n\ttype ipv4_addr", Some(1))]
+    #[case::element("set a {\n\ttype ipv4_addr\n\telements = { 10.0.0.1,\n10.0.0.2", Some(3))]
+    #[case::between_elements("set a {\n\ttype ipv4_addr\n\telements = { 10.0.0.1,", None)]
+    fn a_last_line_that_may_be_longer_is_not_read(#[case] text: &str, #[case] expected: Option<usize>) {
+        let lines: Vec<Line<'_>> = super::super::super::super::line::lines(text);
+        assert_eq!(cut_line(&lines), expected);
+    }
+}

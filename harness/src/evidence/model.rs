@@ -10,7 +10,7 @@ use svclab_rules::iptables;
 use svclab_rules::nftables;
 use svclab_rules::profile::Profile;
 
-use super::repairs::RepairCount;
+use super::repairs::{Repair, RepairCount};
 use crate::text::counted;
 
 /// What a text, or several files, show.
@@ -349,6 +349,23 @@ impl Evidence {
         Some(format!(
             "{lines} of rules not read, first {file}{} ({}): their effect is unknown",
             first.line, first.reason
+        ))
+    }
+
+    /// What nft does not print of rules of iptables, and is assumed, in words, if there is anything.
+    pub(crate) fn not_printed(&self) -> Option<String> {
+        let own = self.pieces.iter().filter(|piece| self.original(piece).is_none()).flat_map(|piece| {
+            let repairs = piece.repairs.iter().filter(|repair| repair.how == Repair::NotPrinted);
+            repairs.map(|repair| (piece.file.as_deref(), repair))
+        });
+        let own: Vec<(Option<&str>, &RepairCount)> = own.collect();
+        let (file, first) = own.first()?;
+        let file = file.map(|file| format!("{file}:")).unwrap_or_default();
+        let rules = counted(own.iter().map(|(_, repair)| repair.lines).sum::<usize>(), "rule");
+        Some(format!(
+            "options of {rules}, which nft does not print, first {file}{}: as kube-proxy writes them, with its default affinity timeout of \
+             10800 s",
+            first.first_line
         ))
     }
 

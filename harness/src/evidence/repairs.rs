@@ -37,6 +37,8 @@ pub(crate) enum Repair {
     Several,
     /// `[unsupported revision]`: an iptables older than the rules' printed them.
     UnsupportedRevision,
+    /// Options that nft does not print of a match of iptables.
+    NotPrinted,
     /// The heading of a chain or table is missing.
     Heading,
     /// The end is missing.
@@ -45,7 +47,7 @@ pub(crate) enum Repair {
 
 impl Repair {
     /// All kinds.
-    pub(super) const ALL: [Self; 17] = [
+    pub(super) const ALL: [Self; 18] = [
         Self::Quote,
         Self::Diff,
         Self::LogPrefix,
@@ -61,6 +63,7 @@ impl Repair {
         Self::NameApart,
         Self::Several,
         Self::UnsupportedRevision,
+        Self::NotPrinted,
         Self::Heading,
         Self::Cut,
     ];
@@ -83,6 +86,7 @@ impl Repair {
             Self::NameApart => "chain names joined",
             Self::Several => "rules on one line separated",
             Self::UnsupportedRevision => "printed by an older iptables",
+            Self::NotPrinted => "completed with kube-proxy's options, which nft does not print",
             Self::Heading => "without the heading of its table or chain",
             Self::Cut => "cut off",
         }

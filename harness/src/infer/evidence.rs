@@ -40,6 +40,7 @@ pub fn from_evidence(
     if dumps.is_empty() && objects.services.is_empty() {
         return Err(nothing(evidence, path));
     }
+    notes.extend(evidence.not_printed().map(Assumption::Assumed));
     notes.extend(evidence.not_read().map(Assumption::Assumed));
     let has_rules = !dumps.is_empty();
     let mut routes = Routes::of(evidence, &dumps, &objects);

@@ -143,7 +143,7 @@ fn finding(deviation: &Deviation, failure: Option<&'static str>) -> Finding {
     }
     // A setting that no rule shows may be why a rule is there.
     let severity = match compared.difference {
-        Difference::Unexpected(_) => Severity::Info,
+        Difference::Unexpected(_) | Difference::Repeated { expected: 0, .. } => Severity::Info,
         _ => Severity::Warning,
     };
     Finding::new("deviation", place, message, effect(fact(deviation))).graded(severity).with_mode(deviation.mode)

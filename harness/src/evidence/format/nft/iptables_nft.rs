@@ -130,6 +130,8 @@ struct Reader {
     /// Whether a part of the table that is open is not shown.
     is_broken: bool,
     unread: Vec<(usize, String)>,
+    /// The lines of rules of which a part is assumed.
+    assumed: Vec<usize>,
     is_cut: bool,
 }
 
@@ -148,6 +150,7 @@ impl Reader {
             is_picked,
             is_broken: false,
             unread: Vec::new(),
+            assumed: Vec::new(),
             is_cut: false,
         }
     }
@@ -255,8 +258,8 @@ impl Reader {
             return;
         }
         let saved = match statement::saved(text, chain, self.family) {
-            Ok(statement::Saved { text, assumed }) => {
-                self.unread.extend(assumed.map(|why| (at, why.to_owned())));
+            Ok(statement::Saved { text, is_assumed }) => {
+                self.assumed.extend(is_assumed.then_some(line.number));
                 text
             }
             Err(statement::Hidden { why, next }) => {
@@ -286,7 +289,8 @@ impl Reader {
         self.unread.sort_by_key(|(at, _)| *at);
         self.unread.dedup_by_key(|(at, _)| *at);
         limit(&parsed, &mut coverage);
-        let mut mends = Vec::new();
+        let of_line = |number: &usize| (*number, RepairSet::default().with(Repair::NotPrinted));
+        let mut mends: Vec<_> = self.assumed.iter().map(of_line).collect();
         if self.is_headless {
             mends.push((lines[0].number, RepairSet::default().with(Repair::Heading)));
         }

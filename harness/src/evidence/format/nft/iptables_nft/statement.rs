@@ -21,8 +21,8 @@ pub(super) struct Hidden {
 pub(super) struct Saved {
     /// What `iptables-save` prints of it.
     pub(super) text: String,
-    /// What nft does not print of it, and is assumed: a fragment in lower case.
-    pub(super) assumed: Option<&'static str>,
+    /// Whether nft does not print all of it, and the rest is assumed to be as kube-proxy writes it.
+    pub(super) is_assumed: bool,
 }
 
 /// What is read of a rule. The matches of iptables come in the order in which it has them.
@@ -36,7 +36,7 @@ struct Reading {
     matches: String,
     target: Option<String>,
     protocol: Option<String>,
-    assumed: Option<&'static str>,
+    is_assumed: bool,
 }
 
 /// A rule of a chain as `iptables-save` prints it, without its comment.
@@ -69,7 +69,7 @@ pub(super) fn saved(text: &str, chain: &str, family: Family) -> Result<Saved, Hi
     let counters = reading.counters.map(|(packets, bytes)| format!("[{packets}:{bytes}] ")).unwrap_or_default();
     let target = reading.target.map(|target| format!(" -j {target}")).unwrap_or_default();
     let text = format!("{counters}-A {chain}{}{}{target}", reading.head, reading.matches);
-    Ok(Saved { text, assumed: reading.assumed })
+    Ok(Saved { text, is_assumed: reading.is_assumed })
 }
 
 /// ` # handle 12`, as `nft -a` prints it.

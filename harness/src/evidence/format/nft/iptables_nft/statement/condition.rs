@@ -5,9 +5,8 @@ use svclab_rules::iptables::ChainKind;
 
 use super::{Reading, write_to};
 
-/// What kube-proxy writes into the chains of a Service with session affinity.
-const RECENT: &str =
-    "nft does not print the options of match recent: kube-proxy's are assumed, with the default timeout of 10800 s";
+/// The addresses of the rule in KUBE-FIREWALL, before its conntrack match.
+const OF_FIREWALL: &str = " ! -s 127.0.0.0/8 -d 127.0.0.0/8";
 
 impl Reading {
     /// A condition, without its `!=`. Returns how many words it has, if it is one.
@@ -24,7 +23,7 @@ impl Reading {
         if let Some(count) = self.header(plain, not) {
             return Ok(Some(count));
         }
-        match self.module(plain, not)? {
+        match self.module(plain, not, chain)? {
             None => self.extension(plain, chain, family),
             count => Ok(count),
         }
@@ -55,7 +54,7 @@ impl Reading {
     }
 
     /// A match of one of iptables' modules that nft prints in its own words.
-    fn module(&mut self, plain: &[&str], not: &str) -> Result<Option<usize>, String> {
+    fn module(&mut self, plain: &[&str], not: &str, chain: &str) -> Result<Option<usize>, String> {
         let count = match plain {
             ["ct", "state", states, ..] => {
                 let states = states.to_uppercase();
@@ -63,6 +62,11 @@ impl Reading {
                 3
             }
             // Of `! --ctstate RELATED,ESTABLISHED,DNAT` this is all that is printed.
+            ["ct", "status", "dnat", ..] if chain == "KUBE-FIREWALL" && self.head == OF_FIREWALL => {
+                self.matches.push_str(" -m conntrack ! --ctstate RELATED,ESTABLISHED,DNAT");
+                self.is_assumed = true;
+                3
+            }
             ["ct", "status", ..] => {
                 return Err(
                     "nft prints only the `ct status` of this conntrack match, not all of its conditions".to_owned()
@@ -130,7 +134,7 @@ impl Reading {
             _ => return false,
         };
         write_to(&mut self.matches, format_args!(" -m recent {asks} --name {name} --mask {mask} --rsource"));
-        self.assumed = Some(RECENT);
+        self.is_assumed = true;
         true
     }
 

@@ -232,7 +232,10 @@ fn add(all: &mut Vec<NodeRules>, joiners: &mut [ExcerptMerger], mut new: NodeRul
                 .iptables()
                 .is_some_and(|rules| rules.tables.iter().all(|table| own.rules.table(table.name).is_none()));
             let is_of_host = known.host.is_none() || piece.host.is_none() || known.host == piece.host;
-            known.file == piece.file && is_of_host && own.rules.family == family && (is_part || is_other)
+            known.file == piece.file
+                && is_of_host
+                && own.rules.family == family
+                && (is_part && !contradicts(known, &new) || is_other)
         }
         _ => false,
     };
@@ -251,6 +254,23 @@ fn add(all: &mut Vec<NodeRules>, joiners: &mut [ExcerptMerger], mut new: NodeRul
     known.saved.append(&mut new.saved);
     known.shortened.append(&mut new.shortened);
     known.host = known.host.take().or(new.host);
+}
+
+/// Whether saved rules show a chain whole that is another in whole tables: they are those of another time, such as the input of iptables-restore
+/// in a log.
+fn contradicts(known: &NodeRules, new: &NodeRules) -> bool {
+    let (Some(all), Some(own)) = (known.rules.iptables(), new.rules.iptables()) else { return false };
+    let is_saved = known.format == Format::IptablesSave && new.format == Format::IptablesSave;
+    if !is_saved || !known.is_whole() || new.coverage.has_filters() {
+        return false;
+    }
+    let plain = |rules: &[Rule]| rules.iter().map(|rule| Rule { counters: None, ..rule.clone() }).collect::<Vec<_>>();
+    own.tables.iter().any(|table| {
+        let is_whole = |chain: &&iptables::Chain| new.coverage.has_chain(table.name.as_str(), &chain.name);
+        let mut chains = table.chains.iter().filter(is_whole);
+        all.table(table.name).is_some()
+            && chains.any(|chain| plain(all.rules(table.name, &chain.name)) != plain(&chain.rules))
+    })
 }
 
 /// The outputs of filters that someone shortened: they lack a line that the filter passes and that another output shows. Their other missing

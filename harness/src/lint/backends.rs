@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use svclab_rules::iptables::{ChainKind, TableName, Target};
 
 use super::finding::{Finding, Place};
+use super::surrounding_rules::is_of_older_iptables;
 use super::view::{Tables, View};
 use crate::evidence::{NodeRules, OF_IPTABLES_NFT, Unread, others};
 
@@ -23,7 +24,7 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
         }
     }
     found.extend(not_read(view));
-    found.extend(view.evidence.unread_rules().map(unread));
+    found.extend(view.evidence.unread_rules().filter(|line| !is_of_older_iptables(line)).map(unread));
     found.extend(others(view.nodes).into_iter().map(other));
     found
 }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use svclab_rules::cascade::{Cascade, Kind, StructureDefect, shares};
 use svclab_rules::cluster::ProxyMode;
 use svclab_rules::compare::Subject;
-use svclab_rules::iptables::{Match, Rule, TableName, Target, UNREAD};
+use svclab_rules::iptables::{Rule, TableName, Target};
 use svclab_rules::ruleset::Rules;
 
 use super::finding::{Finding, Place};
@@ -106,10 +106,9 @@ const SHARES: [&str; 3] = ["broken-balancing", "duplicate-rules", "uneven-shares
 
 /// The chains that translate, of which a rule could not be read.
 fn unread_chains(node: &NodeRules) -> HashSet<&str> {
-    let is_unread = |one: &Match| matches!(one, Match::Other(other) if &*other.name == UNREAD);
     let tables = node.rules.iptables().and_then(|rules| rules.table(TableName::Nat));
     let chains = tables.into_iter().flat_map(|table| &table.chains);
-    let unread = chains.filter(|chain| chain.rules.iter().any(|rule| rule.matches.iter().any(is_unread)));
+    let unread = chains.filter(|chain| chain.rules.iter().any(|rule| rule.is_unread()));
     unread.map(|chain| &*chain.name).collect()
 }
 

@@ -2,11 +2,12 @@
 
 use std::collections::HashSet;
 
-use svclab_rules::iptables::{ChainKind, Match, Policy, Rule, States, TableName, Target};
+use svclab_rules::iptables::{ChainKind, Match, OLDER, Policy, Rule, States, TableName, Target};
 
 use super::finding::Finding;
 use super::severity::Severity;
 use super::view::{Placed, Tables, View};
+use crate::evidence::Unread;
 
 /// The bits of the mark that kube-proxy and kubelet use.
 const KUBE_BITS: u32 = 0xc000;
@@ -300,11 +301,16 @@ fn other_mode(tables: Tables<'_>) -> Vec<Finding> {
         .collect()
 }
 
+/// Whether the program that printed a rule did not understand it.
+pub(super) fn is_of_older_iptables(unread: &Unread) -> bool {
+    OLDER.iter().any(|mark| unread.text.contains(mark))
+}
+
 /// Rules that the program which printed them did not understand.
 fn skew(view: &View<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     for unread in &view.evidence.unread {
-        if unread.text.contains("[unsupported revision]") || unread.text.contains("--to-destination :0 --persistent") {
+        if is_of_older_iptables(unread) {
             let place = super::Place { file: unread.file.clone(), line: unread.line };
             let message = "the iptables that printed this rule is older than the one that wrote it";
             let effect = "what it prints, and what it restores, is not what the kernel has";

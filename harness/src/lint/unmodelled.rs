@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use svclab_rules::compare::is_own_chain;
-use svclab_rules::iptables::{Match, Rule, UNREAD};
+use svclab_rules::iptables::{Match, Rule};
 use svclab_rules::nftables::{self, Condition, Statement};
 use svclab_rules::ruleset::Rules;
 
@@ -20,8 +20,8 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
 /// The most findings of one rule set.
 const MAX: usize = 20;
 
-/// Matches without a model that kube-proxy itself writes, or that stand for what a listing does not show.
-const KNOWN: [&str; 3] = [UNREAD, "recent", "physdev"];
+/// Matches without a model that kube-proxy itself writes.
+const KNOWN: [&str; 2] = ["recent", "physdev"];
 
 /// The rules that have the same match, target or statement.
 struct Occurrences {
@@ -55,7 +55,7 @@ impl Unmodelled {
 
 fn find_in_iptables(tables: Tables<'_>) -> Vec<Finding> {
     let mut found = Unmodelled::default();
-    for placed in tables.rules().filter(|placed| is_own_chain(&placed.chain.name)) {
+    for placed in tables.rules().filter(|placed| is_own_chain(&placed.chain.name) && !placed.rule.is_unread()) {
         for what in iptables_parts(placed.rule) {
             found.add(what, || tables.place(placed.line), &placed.chain.name);
         }

@@ -2,6 +2,7 @@
 
 mod assumptions;
 mod filters;
+mod hidden;
 mod iptables_nft;
 mod nft;
 

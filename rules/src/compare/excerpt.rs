@@ -4,7 +4,8 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::mem::{Discriminant, discriminant};
 
-use super::missing_rules::{OmittedRules, is_readable, is_share};
+use super::made_up::MadeUp;
+use super::missing_rules::{OmittedRules, is_share};
 use crate::chains::iptables::{NAMING, frontend};
 use crate::cluster::Family;
 use crate::coverage::{Coverage, nft_table};
@@ -28,18 +29,20 @@ pub struct Completed {
 /// Completes the rules of a text with those that kube-proxy writes for the same objects.
 ///
 /// Chains that the text covers completely stay as they are: a rule that is missing there is missing on the node. Other chains get the rules
-/// that they lack, except rules that the text would contain if they were on the node (`OmittedRules`).
-pub fn completed(shown: &Rules, coverage: &Coverage, written: Rules) -> Completed {
+/// that they lack, except rules that the text would contain if they were on the node (`OmittedRules`). Rules that could not be read are removed.
+pub fn completed(shown: &Rules, coverage: &Coverage, written: Rules, assumed: &MadeUp) -> Completed {
     let mut completed = Completed { rules: shown.clone(), tables: Vec::new(), chains: 0, partial: Vec::new() };
     match (&mut completed.rules, written) {
-        (Rules::Iptables(_), Rules::Iptables(written)) => complete_iptables(&mut completed, coverage, written.rules),
+        (Rules::Iptables(_), Rules::Iptables(written)) => {
+            complete_iptables(&mut completed, coverage, written.rules, assumed)
+        }
         (Rules::Nftables(_), Rules::Nftables(written)) => complete_nftables(&mut completed, coverage, written.rules),
         _ => {}
     }
     completed
 }
 
-fn complete_iptables(completed: &mut Completed, coverage: &Coverage, written: RuleSet) {
+fn complete_iptables(completed: &mut Completed, coverage: &Coverage, written: RuleSet, assumed: &MadeUp) {
     let Rules::Iptables(own) = &mut completed.rules else { return };
     let family = own.rules.family;
     let mut added: BTreeSet<(TableName, String)> = BTreeSet::new();
@@ -58,7 +61,7 @@ fn complete_iptables(completed: &mut Completed, coverage: &Coverage, written: Ru
                 chain.policy = None;
             }
         });
-        let left_out = OmittedRules::of(&own.rules.tables[at], coverage, &table, family);
+        let left_out = OmittedRules::of(&own.rules.tables[at], (coverage, assumed), &table, family);
         let positions: HashMap<String, usize> = own.rules.tables[at]
             .chains
             .iter()
@@ -88,9 +91,28 @@ fn complete_iptables(completed: &mut Completed, coverage: &Coverage, written: Ru
             }
         }
     }
+    drop_unread(own);
     drop_unused(&mut own.rules, &mut added);
     let is_of_shown = |(table, _): &&(TableName, String)| !completed.tables.contains(&table.to_string());
     completed.chains = added.iter().filter(is_of_shown).count();
+}
+
+/// Removes the rules that could not be read, in whose place those of kube-proxy are now.
+fn drop_unread(own: &mut iptables::Parsed) {
+    for table in 0..own.rules.tables.len() {
+        for chain in 0..own.rules.tables[table].chains.len() {
+            let rules = &own.rules.tables[table].chains[chain].rules;
+            if !rules.iter().any(Rule::is_unread) {
+                continue;
+            }
+            let lines = own.lines_of((table, chain));
+            let lines = lines.into_iter().chain(std::iter::repeat(0));
+            let rules = std::mem::take(&mut own.rules.tables[table].chains[chain].rules);
+            let (rules, lines) = rules.into_iter().zip(lines).filter(|(rule, _)| !rule.is_unread()).unzip();
+            own.rules.tables[table].chains[chain].rules = rules;
+            own.set_lines((table, chain), lines);
+        }
+    }
 }
 
 /// Removes added chains of services and endpoints that no rule jumps to.
@@ -204,7 +226,7 @@ fn gap(written: &[Rule], anchors: &[Option<usize>], at: usize, shown: usize) -> 
 
 /// Returns the purpose of a kube-proxy rule, so that a rule which differs in something else replaces the one that kube-proxy writes.
 fn slot(rule: &Rule) -> Option<String> {
-    if !is_readable(rule) {
+    if rule.is_unread() {
         return None;
     }
     let recalls = rule.matches.iter().any(|one| matches!(one, Match::Recent(_)));

@@ -3,15 +3,18 @@
 use std::collections::HashSet;
 use std::mem::{Discriminant, discriminant};
 
+use super::alternatives;
+use super::made_up::MadeUp;
 use crate::chains::Kind;
-use crate::chains::iptables::{NAMING, probability};
+use crate::chains::iptables::{NAMING, frontend, probability};
 use crate::cluster::Family;
 use crate::coverage::Coverage;
-use crate::iptables::{Chain, Match, Rule, Table, TableName, Target, UNREAD, print_rule};
+use crate::iptables::{Chain, Match, Rule, Table, TableName, Target, print_rule};
 
 /// What an incomplete text leaves out of a table.
 pub(super) struct OmittedRules<'c> {
     coverage: &'c Coverage,
+    assumed: &'c MadeUp,
     table: TableName,
     family: Family,
     /// The last chain in the text, if the text is cut before the end of the filter's output.
@@ -28,11 +31,16 @@ pub(super) struct OmittedRules<'c> {
 
 impl<'c> OmittedRules<'c> {
     /// Compares a table of the text with what kube-proxy writes.
-    pub(super) fn of(shown: &Table, coverage: &'c Coverage, written: &Table, family: Family) -> Self {
+    pub(super) fn of(
+        shown: &Table,
+        (coverage, assumed): (&'c Coverage, &'c MadeUp),
+        written: &Table,
+        family: Family,
+    ) -> Self {
         let leads = |chain: &&Chain| {
             let is_group = NAMING.service_port_part(&chain.name).is_some();
             let leads = |rule: &Rule| if is_group { is_share(rule) } else { rule.target.is_some() && !marks(rule) };
-            chain.rules.iter().any(|rule| is_readable(rule) && leads(rule))
+            chain.rules.iter().any(|rule| !rule.is_unread() && leads(rule))
         };
         let leading = shown.chains.iter().filter(leads).map(|chain| chain.name.to_string()).collect();
         let names = shown.chains.iter().filter(|chain| !chain.rules.is_empty()).map(|chain| chain.name.to_string());
@@ -43,6 +51,7 @@ impl<'c> OmittedRules<'c> {
             shown.chains.iter().flat_map(|chain| chain.rules.iter().filter_map(|rule| shape(&chain.name, rule)));
         let mut left_out = Self {
             coverage,
+            assumed,
             table: shown.name,
             family,
             last_before_cut: None,
@@ -81,7 +90,9 @@ impl<'c> OmittedRules<'c> {
 
     /// Returns whether a rule that kube-proxy writes, and that the text lacks in a chain it contains, is missing on the node.
     pub(super) fn is_missing(&self, chain: &str, rule: &Rule) -> bool {
-        if self.coverage.is_filtered(self.table.as_str()) {
+        if self.is_to_assumed_address(rule) {
+            false
+        } else if self.coverage.is_filtered(self.table.as_str()) {
             self.is_missing_by_pattern(chain, rule)
         } else {
             self.is_missing_by_likeness(chain, rule)
@@ -97,6 +108,29 @@ impl<'c> OmittedRules<'c> {
         !self.last_before_cut.as_ref().is_some_and(is_after)
             && !self.is_placeholder_endpoint(chain, rule)
             && self.is_chosen(chain, rule)
+            && self.has_only_chosen_alternatives(chain, rule)
+    }
+
+    /// Returns whether a rule is about an address that no text shows.
+    fn is_to_assumed_address(&self, rule: &Rule) -> bool {
+        let address = frontend(rule).and_then(|frontend| frontend.address);
+        address.is_some_and(|address| self.assumed.addresses.contains(&address))
+    }
+
+    /// Returns whether a rule is about a node port that no text shows.
+    fn is_of_assumed_port(&self, rule: &Rule) -> bool {
+        frontend(rule).is_some_and(|own| own.address.is_none() && self.assumed.node_ports.contains(&own.port))
+    }
+
+    /// Returns whether the filter would also select each rule that the node may have instead of this one, because what decides between them
+    /// may be in lines that the filter hides.
+    fn has_only_chosen_alternatives(&self, chain: &str, rule: &Rule) -> bool {
+        let (table, line) = (self.table.as_str(), self.line(chain, rule));
+        let starts = alternatives::starts(rule);
+        starts.iter().all(|start| self.coverage.shows_all(table, start))
+            && alternatives::lines(chain, rule, &line).iter().all(|line| self.coverage.shows(table, line))
+            && (!self.is_of_assumed_port(rule)
+                || alternatives::of_node_ports(&line).all(|line| self.coverage.shows(table, &line)))
     }
 
     /// Decides by the lines present, if the filter is unknown: a service's chain with a jump is complete, and a rule is missing on the node
@@ -111,7 +145,7 @@ impl<'c> OmittedRules<'c> {
             Some(_) => is_usual(),
             None => false,
         };
-        is_like_others && self.coverage.may_show(&self.line(chain, rule))
+        is_like_others && !self.is_of_assumed_port(rule) && self.coverage.may_show(&self.line(chain, rule))
     }
 
     /// Returns whether a rule leads to a placeholder for endpoints outside the text: nothing names the endpoint, and no rule of the chain
@@ -174,10 +208,6 @@ fn shape(chain: &str, rule: &Rule) -> Option<Shape> {
         has_comment: rule.comment().is_some(),
         matches: rule.matches.iter().map(discriminant).collect(),
     })
-}
-
-pub(super) fn is_readable(rule: &Rule) -> bool {
-    !rule.matches.iter().any(|one| matches!(one, Match::Other(other) if &*other.name == UNREAD))
 }
 
 /// Returns whether a rule only marks packets, as the first rule of an endpoint's chain does.

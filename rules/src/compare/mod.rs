@@ -8,10 +8,12 @@
 //! where a node may have hundreds of thousands of rules, each service is read only when it is compared: reading all at once took many times
 //! the memory of the rules.
 
+mod alternatives;
 mod differences;
 mod excerpt;
 mod finding;
 mod iptables;
+mod made_up;
 mod missing_rules;
 mod model;
 mod nftables;
@@ -25,6 +27,8 @@ use self::differences::differences;
 #[doc(hidden)]
 pub use self::excerpt::{Completed, completed};
 pub use self::finding::{Difference, Fact, Finding, Subject};
+#[doc(hidden)]
+pub use self::made_up::MadeUp;
 pub use self::others::Others;
 use self::others::Own;
 #[doc(hidden)]

@@ -179,4 +179,10 @@ impl Rule {
             _ => None,
         }
     }
+
+    /// Returns whether the text did not show enough of the rule to read it: one of its matches stands for the rest.
+    #[doc(hidden)]
+    pub fn is_unread(&self) -> bool {
+        self.matches.iter().any(|one| matches!(one, Match::Other(other) if other.is_unread()))
+    }
 }

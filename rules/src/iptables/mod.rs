@@ -23,11 +23,11 @@ pub use chain_name::{ChainHash, ChainKind};
 pub use generate::generate;
 pub use matches::{
     AddressType, IpSet, Match, Multiport, Other, Physdev, Ports, Probability, Recent, RecentAction, RouteType, Side,
-    States, Statistic, TcpFlags,
+    States, Statistic, TcpFlags, UNREAD,
 };
 pub use merge::{Order, merge};
 pub(crate) use normal_form::canonical_key;
-pub use parse::{ELLIPSIS, UNREAD, parse_excerpt, unfold};
+pub use parse::{ELLIPSIS, OLDER, parse_excerpt, unfold};
 pub use parse::{
     Excerpt, ExcerptMerger, Listing, ListingLine, ListingReader, MAX_LINE_BYTES, ParseError, Parsed, SourceLines,
     parse, parse_either_family, parse_listing, parse_rule,

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use svclab_rules::cluster::{Family, ProxyMode};
-use svclab_rules::compare::{Comparison, Others, Subject, compare_nodes, completed};
+use svclab_rules::compare::{Comparison, MadeUp, Others, Subject, compare_nodes, completed};
 use svclab_rules::coverage::Coverage;
 use svclab_rules::profile::{Profile, releases};
 use svclab_rules::ruleset::Rules;
@@ -105,7 +105,10 @@ impl Found<'_> {
     /// Compares these rules with those written; `missing` means missing here.
     pub(super) fn diff(&self, written: &Written) -> Diff {
         let comparison = match self.is_part {
-            true => compare_nodes(&written.rules, &completed(&self.rules, &self.coverage, written.rules.clone()).rules),
+            true => compare_nodes(
+                &written.rules,
+                &completed(&self.rules, &self.coverage, written.rules.clone(), &MadeUp::default()).rules,
+            ),
             false => compare_nodes(&written.rules, &*self.rules),
         };
         Diff {

@@ -42,9 +42,6 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
         return None;
     }
     let mut reader = ListingReader::default();
-    if matches!(context.command.as_ref().map(Command::filter), Some(Filter::End)) {
-        reader.gap();
-    }
     reader.set_table(context.command.as_ref().and_then(|command| command.table()));
     let mut unread = Vec::new();
     let mut mends = Vec::new();
@@ -54,6 +51,9 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
     }
     let width = width(first_output(lines));
     let taken = rows(lines, width, &mut reader, &mut unread, &mut mends);
+    if matches!(context.command.as_ref().map(Command::filter), Some(Filter::End)) {
+        reader.gap();
+    }
     let mut count =
         reader.rules() - unread.iter().filter(|(_, reason)| reason.contains("cut off")).count().min(reader.rules());
     let Listing { rules, lines: source, rounded_digits, cut, mut coverage, unplaced } =

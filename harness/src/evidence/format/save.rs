@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use svclab_rules::cluster::Family;
 use svclab_rules::coverage::Coverage;
-use svclab_rules::iptables::{self, ChainKind, ELLIPSIS, Excerpt, TableName, parse_excerpt};
+use svclab_rules::iptables::{self, ChainKind, ELLIPSIS, Excerpt, OLDER, TableName, parse_excerpt};
 
 use super::super::filter::Filter;
 use super::super::grep::Patterns;
@@ -86,7 +86,7 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
     let mut cut = None;
     for error in &excerpt.unread {
         let is_last = Some(error.line) == last;
-        let is_older = error.text.contains("[unsupported revision]");
+        let is_older = OLDER.iter().any(|mark| error.text.contains(mark));
         let mend = if is_older { Repair::UnsupportedRevision } else { Repair::Cut };
         if is_last || is_older {
             mends.push((error.line, RepairSet::default().with(mend)));
@@ -185,15 +185,21 @@ impl<'l> Lines<'l> {
             self.mends.push((line.number, RepairSet::default().with(Repair::NameApart)));
         }
         // Of most rules the next line says that they are whole.
-        let is_other = |next: &Line<'_>| knows_block(next.text.trim()) || command(&next.text).is_some();
+        // After an option that has a value, the name of an extension is not that of a program: `-m`, `conntrack --ctstate NEW`.
+        let is_other = |before: &Line<'_>, next: &Line<'_>| {
+            let last = before.text.split_whitespace().next_back().unwrap_or_default();
+            let is_value = ["-m", "-j", "-g", "-p"].contains(&last);
+            knows_block(next.text.trim()) || !is_value && command(&next.text).is_some()
+        };
         let is_open = is_rule
-            && lines.get(at + 1).is_some_and(|next| !next.is_blank() && !is_other(next))
+            && lines.get(at + 1).is_some_and(|next| !next.is_blank() && !is_other(line, next))
             && wrapped_lines::is_open(joined.as_deref().unwrap_or(text));
-        let following: Vec<&str> = lines[at + 1..]
-            .iter()
+        let following: Vec<&str> = lines[at..]
+            .windows(2)
             .take(MAX_LINES)
-            .take_while(|next| is_open && !next.is_blank() && !next.is_fence() && !next.is_ellipsis())
-            .take_while(|next| !is_other(next))
+            .take_while(|pair| is_open && !pair[1].is_blank() && !pair[1].is_fence() && !pair[1].is_ellipsis())
+            .take_while(|pair| !is_other(&pair[0], &pair[1]))
+            .map(|pair| &pair[1])
             .map(|next| next.text.strip_prefix(indentation).unwrap_or(&next.text))
             .collect();
         if !following.is_empty()
@@ -302,7 +308,15 @@ pub(in super::super) fn whole(text: &str) -> Option<Contents> {
     if rest.lines().take(MAX_BETWEEN).any(|line| command(line.trim()).is_some()) {
         return None;
     }
+    // What an older iptables printed is read line by line.
+    if OLDER.iter().any(|mark| text.contains(mark)) {
+        return None;
+    }
     let rules = iptables::parse_either_family(text).ok()?;
+    let has_hook = |table: &iptables::Table| table.chains.iter().any(|chain| chain.policy.is_some());
+    if !rules.rules.tables.iter().all(has_hook) {
+        return None;
+    }
     let count = rules.rules.tables.iter().flat_map(|table| &table.chains).map(|chain| chain.rules.len()).sum();
     let mut coverage = Coverage::default();
     rules.rules.tables.iter().for_each(|table| coverage.add_table(table.name.as_str()));

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use svclab_rules::cluster::{Cluster, Family, ProxyMode};
-use svclab_rules::compare::{Finding, compare_own, completed};
+use svclab_rules::compare::{Finding, MadeUp, compare_own, completed};
 use svclab_rules::coverage::nft_table;
 use svclab_rules::infer::{Infer, Inferred, InferredPort};
 use svclab_rules::iptables::TableName;
@@ -166,7 +166,7 @@ impl Dump {
         let of_part = |(part, expected): (&NodeRules, &Option<Rules>)| {
             let Some(expected) = expected else { return Vec::new() };
             let expected = as_named(expected.clone(), &self.renamed);
-            let shown = completed(&part.rules, &part.coverage, expected.clone()).rules;
+            let shown = completed(&part.rules, &part.coverage, expected.clone(), &MadeUp::default()).rules;
             compare_own(&expected, &shown, most)
         };
         self.parts.iter().zip(expected).flat_map(of_part).collect()

@@ -4,16 +4,16 @@
 //! does not show, targets that act on the whole machine. These are changed as little as possible, and each change is said.
 
 use std::collections::BTreeSet;
-use std::net::IpAddr;
 
 use svclab_rules::cluster::{Cluster, Family};
-use svclab_rules::compare::{Completed, compare_own, completed};
+use svclab_rules::compare::{Completed, MadeUp, compare_own, completed};
 use svclab_rules::iptables::evaluate::{CompileError, CompileErrorKind, Program};
-use svclab_rules::iptables::{Chain, Match, Negatable, Network, Rule, RuleSet, TableName, Target, UNREAD};
+use svclab_rules::iptables::{Chain, RuleSet, TableName, Target};
 use svclab_rules::nftables::{self, Condition, Statement};
 use svclab_rules::ruleset::Rules;
 
 use super::dump::Dump;
+use super::made_up::lead_to;
 use crate::evidence::{Format, NodeRules};
 use crate::infer::names::as_named;
 use crate::infer::objects::Deviation;
@@ -25,12 +25,13 @@ use crate::text::counted;
 pub(super) fn rules(
     dump: &Dump,
     cluster: &Cluster,
-    made_up: &BTreeSet<IpAddr>,
+    made_up: &MadeUp,
     (changes, deviations, left_out): (&mut Vec<String>, &mut Vec<Deviation>, &mut Vec<String>),
 ) -> Vec<(Family, Rules)> {
     let mut all = Vec::new();
     for (family, part) in dump.families() {
         let shown = part.rules.clone().for_family(family);
+        changes.extend(unread(&shown, &dump.node));
         let shown = around(dump, (cluster, made_up), part, shown, family, (changes, deviations));
         let fitted = match shown {
             Rules::Iptables(mut parsed) => {
@@ -63,6 +64,7 @@ pub(super) fn others(
     for other in &dump.others {
         let Some(own) = other.rules.iptables() else { continue };
         let mut rules = own.clone();
+        changes.extend(unread(&other.rules, &dump.node));
         fit(&mut rules, &dump.node, changes, left_out);
         let (install, order) = match dump.parts.iter().any(|part| is_listed_after(other, part)) {
             true => (Install::Before, "before"),
@@ -86,7 +88,7 @@ fn is_listed_after(other: &NodeRules, part: &NodeRules) -> bool {
 /// The rules that are shown, with those that kube-proxy writes around them.
 fn around(
     dump: &Dump,
-    (cluster, made_up): (&Cluster, &BTreeSet<IpAddr>),
+    (cluster, made_up): (&Cluster, &MadeUp),
     part: &NodeRules,
     shown: Rules,
     family: Family,
@@ -95,17 +97,9 @@ fn around(
     let node = cluster.node(&dump.node);
     let Some(written) = node.and_then(|node| Rules::generate(cluster, node, family).ok()) else { return shown };
     let written = as_named(written, &dump.renamed);
-    let completed = completed(&shown, &part.coverage, written.clone());
+    let completed = completed(&shown, &part.coverage, written.clone(), made_up);
     changes.extend(added(&completed, dump, part, family, &cluster.proxy.version));
-    let rules = match (completed.rules, &written) {
-        (Rules::Iptables(parsed), Rules::Iptables(written)) if !made_up.is_empty() => {
-            let mut rules = parsed.rules.clone();
-            lead_from(made_up, &mut rules, &written.rules);
-            // The lines of rules are known only where none was added.
-            if rules == parsed.rules { Rules::Iptables(parsed) } else { rules.into() }
-        }
-        (rules, _) => rules,
-    };
+    let rules = lead_to(made_up, completed.rules, &written);
     let (node, file, mode) = (&dump.node, &part.file, dump.mode());
     deviations.extend(compare_own(&written, &rules, usize::MAX).into_iter().map(|finding| Deviation {
         node: node.clone(),
@@ -116,27 +110,6 @@ fn around(
         finding,
     }));
     rules
-}
-
-/// Adds what kube-proxy writes for addresses that are made up: no text can show it, so that nothing is wrong without it.
-fn lead_from(made_up: &BTreeSet<IpAddr>, rules: &mut RuleSet, written: &RuleSet) {
-    let is_to_one = |rule: &&Rule| match &rule.destination {
-        Some(Negatable { negated: false, value: Network::Prefix(range) }) => {
-            range.prefix_len() == range.max_prefix_len() && made_up.contains(&range.addr())
-        }
-        _ => false,
-    };
-    for table in &written.tables {
-        for chain in &table.chains {
-            let wanted: Vec<&Rule> = chain.rules.iter().filter(is_to_one).collect();
-            let own = rules.table_mut(table.name).chains.iter_mut().find(|own| own.name == chain.name);
-            let lacks_some = |own: &&mut Chain| wanted.iter().any(|rule| !own.rules.contains(rule));
-            if let Some(own) = own.filter(lacks_some) {
-                own.rules.retain(|rule| !wanted.contains(&rule));
-                own.rules.splice(0..0, wanted.into_iter().cloned());
-            }
-        }
-    }
 }
 
 /// What was added to rules, in words.
@@ -166,6 +139,13 @@ fn added(completed: &Completed, dump: &Dump, part: &NodeRules, family: Family, r
     })
 }
 
+/// That rules could not be read, in words, if any could not.
+fn unread(rules: &Rules, node: &str) -> Option<String> {
+    let chains = rules.iptables()?.tables.iter().flat_map(|table| &table.chains);
+    let count = chains.flat_map(|chain| &chain.rules).filter(|rule| rule.is_unread()).count();
+    (count > 0).then(|| format!("{} of node {node} that could not be read left out", counted(count, "rule")))
+}
+
 /// The most chains that are named.
 const MAX_NAMED: usize = 3;
 
@@ -185,8 +165,6 @@ fn fit(rules: &mut RuleSet, node: &str, changes: &mut Vec<String>, left_out: &mu
 
 /// Leaves out rules that could not be read, and those that act on the whole machine.
 fn leave_out(rules: &mut RuleSet, node: &str, changes: &mut Vec<String>) {
-    let is_unread = |one: &Match| matches!(one, Match::Other(other) if &*other.name == UNREAD);
-    let mut unread = 0;
     let mut machine: BTreeSet<String> = BTreeSet::new();
     for chain in rules.tables.iter_mut().flat_map(|table| &mut table.chains) {
         chain.rules.retain(|rule| {
@@ -194,15 +172,10 @@ fn leave_out(rules: &mut RuleSet, node: &str, changes: &mut Vec<String>) {
                 Some(Target::Other(other)) if OF_THE_MACHINE.contains(&&*other.name) => Some(other.name.to_string()),
                 _ => None,
             };
-            let is_left_out = rule.matches.iter().any(is_unread);
-            unread += usize::from(is_left_out);
-            let is_kept = !is_left_out && of_machine.is_none();
+            let is_kept = !rule.is_unread() && of_machine.is_none();
             machine.extend(of_machine);
             is_kept
         });
-    }
-    if unread > 0 {
-        changes.push(format!("{} of node {node} that could not be read left out", counted(unread, "rule")));
     }
     if !machine.is_empty() {
         let names: Vec<String> = machine.into_iter().collect();

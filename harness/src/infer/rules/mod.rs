@@ -3,26 +3,26 @@
 //! 1. `dump`: the rules of a node, and what is inferred from them ([`svclab_rules::infer`]);
 //! 2. `surroundings`: nodes and pods; `objects`: all of it as Kubernetes objects, joined with those that the text shows;
 //! 3. `settings`: kube-proxy's configuration and the release with the closest rules;
-//! 4. `install`: the rules as a lab takes them, with those that a text does not show.
+//! 4. `install`: the rules as a lab takes them, with those that a text does not show; `made_up`: those for values that no text shows.
 //!
 //! The objects are read as those of a file, so that the same checks apply.
 
 mod configuration;
 mod dump;
 mod install;
+mod made_up;
 mod objects;
 mod placement;
 mod settings;
 mod surroundings;
 
-use std::collections::BTreeSet;
 use std::io;
-use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 use svclab_rules::cluster::ProxyConfig;
+use svclab_rules::compare::MadeUp;
 use svclab_rules::infer::Inferred;
 
 pub(super) use self::configuration::configurations;
@@ -110,7 +110,7 @@ pub(super) fn from_dumps(sides: &[(Vec<Dump>, &Path)], objects: &Objects) -> Res
 fn installed(
     scenario: &mut Scenario,
     dumps: &[Dump],
-    made_up: &BTreeSet<IpAddr>,
+    made_up: &MadeUp,
     path: &Path,
 ) -> (Vec<Assumption>, Vec<Deviation>) {
     let (mut changes, mut deviations, mut ignored_rules) = (Vec::new(), Vec::new(), Vec::new());

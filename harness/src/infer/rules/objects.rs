@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use serde_json::{Value, json};
 use svclab_rules::cluster::{Cluster, Family, ObjectName, ProxyMode, Service};
+use svclab_rules::compare::MadeUp;
 use svclab_rules::infer::{Inferred, InferredPort};
 
 use super::surroundings::{Machine, Surroundings, families};
@@ -49,19 +50,27 @@ pub(super) fn assumptions(inferred: &Inferred, around: &Surroundings, mode: Prox
     assumptions
 }
 
-/// The cluster IPs of Services that neither rules nor objects show.
-pub(super) fn made_up(inferred: &Inferred, objects: &Objects, cluster: &Cluster) -> BTreeSet<IpAddr> {
+/// The addresses and node ports of Services that neither rules nor objects show.
+pub(super) fn made_up(inferred: &Inferred, objects: &Objects, cluster: &Cluster) -> MadeUp {
     let of_rules = inferred.ports.iter().flat_map(|port| &port.cluster_ips).copied();
     let of_objects = objects.services().into_iter().flat_map(|(_, ips)| ips);
     let known: BTreeSet<IpAddr> = of_rules.chain(of_objects).collect();
     let all = cluster.services.iter().flat_map(|service| &service.cluster_ips).copied();
-    all.filter(|ip| !known.contains(ip)).collect()
+    let addresses = all.filter(|ip| !known.contains(ip)).collect();
+    let of_rules = inferred.ports.iter().flat_map(|port| [port.node_port, port.health_check]).flatten();
+    let known: BTreeSet<u16> = of_rules.chain(objects.node_ports()).collect();
+    let of_service = |service: &Service| {
+        let ports: Vec<u16> = service.ports.iter().filter_map(|port| port.node_port).collect();
+        ports.into_iter().chain(service.health_check_node_port)
+    };
+    let all = cluster.services.iter().flat_map(of_service);
+    MadeUp { addresses, node_ports: all.filter(|port| !known.contains(port)).collect() }
 }
 
 /// What was made up for Services, in words.
-pub(super) fn made_up_words(made_up: &BTreeSet<IpAddr>, inferred: &Inferred, cluster: &Cluster) -> Vec<String> {
+pub(super) fn made_up_words(made_up: &MadeUp, inferred: &Inferred, cluster: &Cluster) -> Vec<String> {
     let of_service = |service: &Service| {
-        let ip = service.cluster_ips.iter().find(|ip| made_up.contains(ip))?;
+        let ip = service.cluster_ips.iter().find(|ip| made_up.addresses.contains(ip))?;
         let without = inferred.ports.iter().filter(|port| port.service == service.name && port.port.is_none());
         let ports: Vec<String> = without.filter_map(number_of).map(|number| format!(", port {number}")).collect();
         Some(format!("{} (cluster IP {ip}{})", service.name, ports.concat()))

@@ -6,6 +6,12 @@ use super::{Condition, addrtype, conntrack, icmp, iprange};
 use crate::cluster::Family;
 use crate::iptables::text::{Printer, kept_options};
 
+/// The match that stands for a rule that could not be read.
+pub const UNREAD: &str = "unread";
+
+/// The match that stands for words of a listing that are unknown or missing.
+pub(in crate::iptables) const LISTED: &str = "listing";
+
 /// Text of an extension that is not modelled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Other {
@@ -16,6 +22,11 @@ pub struct Other {
 }
 
 impl Other {
+    /// Returns whether it stands for what could not be read, rather than for an extension.
+    pub(in crate::iptables) fn is_unread(&self) -> bool {
+        [UNREAD, LISTED].contains(&&*self.name)
+    }
+
     pub(in crate::iptables) fn print(&self, out: &mut Printer) {
         out.push(&self.name);
         if !self.text.is_empty() {

@@ -132,7 +132,7 @@ impl LineTracker {
             let name = table.name.as_str();
             // Every table has built-in chains, whose declarations are printed.
             let has_headings = table.chains.iter().any(|chain| chain.is_declared);
-            if table.is_opened && table.is_closed && !table.is_broken && has_headings {
+            if table.is_opened && table.is_closed && !table.is_broken && has_headings && !table.is_update() {
                 coverage.add_table(name);
             }
             let has_bounds = table.is_opened || table.is_closed || table.is_listed;
@@ -235,8 +235,19 @@ impl SeenTable {
         at
     }
 
-    /// Returns whether chains after the last one with rules are referenced but empty: `iptables -S` prints no line that ends a table.
+    /// Returns whether it is the input of iptables-restore with `--noflush`, as kube-proxy logs it: only the chains that it replaces.
+    fn is_update(&self) -> bool {
+        let mut declared = self.chains.iter().filter(|chain| chain.is_declared).map(|chain| chain.name.as_str());
+        let is_builtin = |name: &str| self.name.builtin_chains().contains(&name);
+        !declared.clone().any(is_builtin) && declared.any(|name| name.starts_with("KUBE-"))
+    }
+
+    /// Returns whether chains after the last one with rules are referenced but empty, or no chain has rules though there are chains for
+    /// services: `iptables -S` prints no line that ends a table.
     fn ends_early(&self) -> bool {
+        if self.chains.iter().all(|chain| !chain.has_rules) {
+            return self.chains.iter().any(|chain| chain.name.starts_with("KUBE-"));
+        }
         let after = self.chains.iter().rev().take_while(|chain| !chain.has_rules);
         after.filter(|chain| chain.is_declared).any(|chain| chain.is_used)
     }

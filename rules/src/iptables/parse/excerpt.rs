@@ -1,7 +1,7 @@
 //! Parsing of single lines, as in issues and terminals: parts of `iptables-save`, with or without declarations, and `iptables -S`.
 
 use super::super::ast::{Policy, Rule};
-use super::super::matches::{Match, Other};
+use super::super::matches::{Match, Other, UNREAD};
 use super::super::table_name::TableName;
 use super::super::targets::Target;
 use super::super::text::Fault;
@@ -26,8 +26,8 @@ pub struct Excerpt {
     pub unread: Vec<ParseError>,
 }
 
-/// The match that stands for a rule that could not be read.
-pub const UNREAD: &str = "unread";
+/// What an iptables prints instead of options of a newer revision: a part of the rule is unknown.
+pub const OLDER: [&str; 2] = ["[unsupported revision]", "--to-destination :0 --persistent"];
 
 /// The line that stands for omitted lines.
 pub const ELLIPSIS: &str = "...";
@@ -143,8 +143,19 @@ impl<'a> Reader<'a> {
         let table = self.heading.or(self.table);
         let table = table.unwrap_or_else(|| if is_rule { tables::by_line(chain, text) } else { tables::usual(chain) });
         self.enter(table);
+        let is_known = self.document.table.is_some_and(|at| self.document.chains[at].contains_key(chain));
+        if is_rule && words.next().is_none() && !is_known {
+            // The name is cut, so the rule may be one of any chain from here on.
+            self.tracker.gap();
+            return Err(Fault::new(line.len(), "the rule is cut off"));
+        }
         self.ensure_chain(chain)?;
-        let read = self.document.line(number, line);
+        let read = match OLDER.iter().find_map(|mark| line.find(mark)) {
+            Some(at) if is_rule => {
+                Err(Fault::new(at, "the iptables that printed this rule is older than the one that wrote it"))
+            }
+            _ => self.document.line(number, line),
+        };
         if !is_rule {
             self.tracker.listed(table, chain);
             return read;
@@ -268,6 +279,18 @@ mod tests {
     }
 
     #[test]
+    fn a_list_of_chains_alone_has_none_with_its_rules() {
+        let coverage = excerpt("-P PREROUTING ACCEPT\n-P POSTROUTING ACCEPT\n-N KUBE-POSTROUTING\n").coverage;
+        assert!(!coverage.has_chain("nat", "POSTROUTING") && !coverage.has_table("nat"));
+    }
+
+    #[test]
+    fn the_input_of_iptables_restore_has_no_whole_table() {
+        let coverage = excerpt("*nat\n:KUBE-SERVICES - [0:0]\n-A KUBE-SERVICES -j RETURN\nCOMMIT\n").coverage;
+        assert!(coverage.has_chain("nat", "KUBE-SERVICES") && !coverage.has_table("nat"));
+    }
+
+    #[test]
     fn a_line_that_cannot_be_read_gets_a_placeholder() {
         let found =
             excerpt("*nat\n:KUBE-SVC-A - [0:0]\n-A KUBE-SVC-A -m statistic --mode\n-A KUBE-SVC-A -j RETURN\nCOMMIT\n");
@@ -290,6 +313,7 @@ mod tests {
         "C",
         "AB"
     )]
+    #[case::cut_in_a_name("*nat\n:A - [0:0]\n:B - [0:0]\n-A A -j B\n-A B -j A\n-A BX\n", "A", "B")]
     #[case::listed("-N A\n-N B\n-A A -j B\n-A B -j DROP\n", "AB", "")]
     #[case::listed_one_by_one("-N A\n-A A -j B\n-N B\n-A B -j DROP\n", "AB", "")]
     #[case::listed_without_the_rules_of_the_last("-N A\n-N B\n-A A -j B\n", "", "AB")]

@@ -15,7 +15,6 @@ use std::collections::{HashMap, HashSet};
 
 use self::row::{Columns, Row};
 use super::super::ast::{Chain, Policy, Rule, RuleSet};
-use super::super::matches::Match;
 use super::super::table_name::TableName;
 use super::super::targets::{Nat, Target};
 use super::super::values::ChainName;
@@ -168,7 +167,7 @@ impl ListingReader {
             Some(row) => {
                 let (rule, is_cut) = row.rule(&mut self.rounded_digits);
                 // A row with unknown words may be any rule.
-                *is_whole &= !is_cut && !rule.matches.iter().any(is_unknown);
+                *is_whole &= !is_cut && !rule.is_unread();
                 chain.rules.push(rule);
                 lines.push(number);
                 self.is_over = false;
@@ -215,10 +214,10 @@ impl ListingReader {
     /// Returns the parsed listing; `None` if there is no chain.
     pub fn finish(mut self) -> Option<Listing> {
         let used = self.used();
-        // A text that ends with the heading of a referenced chain was cut there.
+        // A text that ends with the heading of a referenced chain was cut there, and one that lacks all later chains may have been.
+        let is_cut = self.ends_early(&used);
         if let Some(last) = self.chains.last_mut()
-            && last.chain.rules.is_empty()
-            && (!last.has_columns || used.contains(&last.chain.name))
+            && (is_cut || last.chain.rules.is_empty() && (!last.has_columns || used.contains(&last.chain.name)))
         {
             last.is_whole = false;
             self.is_broken = true;
@@ -294,20 +293,27 @@ impl ListingReader {
         unplaced
     }
 
+    /// Returns whether the text ends within the last chain of a longer listing: chains are listed by name after the built-in ones, and the
+    /// referenced chains that are not in the text come after the last one.
+    fn ends_early(&self, used: &HashSet<ChainName>) -> bool {
+        let names: Vec<&ChainName> = self.chains.iter().map(|shown| &shown.chain.name).collect();
+        let is_builtin =
+            |name: &ChainName| TableName::ALL.iter().any(|table| table.builtin_chains().contains(&&**name));
+        let Some(first) = names.iter().position(|name| !is_builtin(name)).filter(|first| *first > 0) else {
+            return false;
+        };
+        let own = &names[first..];
+        let Some(last) = own.last().filter(|_| own.is_sorted() && !self.is_over) else { return false };
+        let mut missing = used.iter().filter(|name| !names.contains(name)).peekable();
+        missing.peek().is_some() && missing.all(|name| name > last)
+    }
+
     /// Returns the chains that rules jump to.
     fn used(&self) -> HashSet<ChainName> {
         let rules = self.chains.iter().flat_map(|shown| &shown.chain.rules);
         rules.filter_map(Rule::next_chain).cloned().collect()
     }
 }
-
-/// Returns whether a match stands for unknown words.
-fn is_unknown(one: &Match) -> bool {
-    matches!(one, Match::Other(other) if &*other.name == LISTED)
-}
-
-/// The match that stands for unknown words of a listing.
-const LISTED: &str = "listing";
 
 /// The chain of rows without a heading.
 const UNNAMED: &str = "(unnamed)";

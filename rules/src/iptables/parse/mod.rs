@@ -10,11 +10,13 @@ mod tables;
 
 use std::collections::HashMap;
 
-pub use self::excerpt::{ELLIPSIS, Excerpt, UNREAD, parse_excerpt};
+pub use self::excerpt::{ELLIPSIS, Excerpt, OLDER, parse_excerpt};
 pub use self::guard::MAX_LINE_BYTES;
 use self::line::RuleReader;
 pub use self::listing::{Listing, ListingLine, ListingReader, parse_listing, unfold};
 pub use self::merge_excerpts::ExcerptMerger;
+use serde::{Deserialize, Serialize};
+
 use super::ast::{Chain, Counters, Policy, Rule, RuleSet, Table};
 use super::table_name::TableName;
 use super::text::Fault;
@@ -64,13 +66,21 @@ impl From<RuleSet> for Parsed {
 }
 
 /// The lines that rules were read from, in the layout of their rule set.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SourceLines(Vec<Vec<Vec<usize>>>);
 
 impl SourceLines {
     /// Returns the line, from 1, of a rule, given the positions of its table, its chain and itself.
     pub fn line(&self, table: usize, chain: usize, rule: usize) -> Option<usize> {
         self.0.get(table)?.get(chain)?.get(rule).copied().filter(|line| *line > 0)
+    }
+
+    /// Returns whether these can be the lines of a rule set: it has as many tables, chains and rules.
+    #[doc(hidden)]
+    pub fn fit(&self, rules: &RuleSet) -> bool {
+        let counts = self.0.iter().map(|table| table.iter().map(Vec::len).collect::<Vec<_>>());
+        let of_rules = |table: &Table| table.chains.iter().map(|chain| chain.rules.len()).collect::<Vec<_>>();
+        counts.eq(rules.tables.iter().map(of_rules))
     }
 }
 

@@ -3,7 +3,7 @@
 use rstest::rstest;
 
 use super::*;
-use crate::iptables::parse;
+use crate::iptables::{Match, parse};
 
 /// The output of `iptables-save` 1.8.9 for the listings below.
 const SAVED: &str = r#"*nat

@@ -1,8 +1,7 @@
 //! The words of a row after its columns: matches, options of the target, and unknown words.
 
-use super::LISTED;
 use crate::iptables::ast::Rule;
-use crate::iptables::matches::{Match, Other, Probability, Statistic, parse_listed};
+use crate::iptables::matches::{LISTED, Match, Other, Probability, Statistic, parse_listed};
 use crate::iptables::targets::Listed;
 use crate::iptables::text::values;
 use crate::iptables::values::Negatable;

@@ -1,0 +1,13 @@
+//! What was chosen for a cluster because no text shows it.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+/// Values of a cluster that no text shows: they were chosen for it, so no rule about them is missing in any text.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct MadeUp {
+    /// Addresses of services.
+    pub addresses: BTreeSet<IpAddr>,
+    /// Node ports, those of health checks included.
+    pub node_ports: BTreeSet<u16>,
+}

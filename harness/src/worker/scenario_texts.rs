@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use svclab_rules::cluster::Cluster;
+use svclab_rules::ruleset::Rules;
+use svclab_rules::{iptables, nftables};
 
 use crate::input::Diagnostics;
 use crate::proxy::{self, Programs};
@@ -25,6 +27,39 @@ pub(crate) struct Texts<'a> {
     tests: Vec<Cow<'a, str>>,
     /// The release and mode of its kube-proxy, which the command may have overridden.
     proxy: (Cow<'a, str>, Cow<'a, str>),
+    /// The lines of its rules, which may come from another text than that which was printed of them.
+    lines: Vec<RuleLines<'a>>,
+}
+
+/// The lines of rules in the text that they were read from.
+#[derive(Serialize, Deserialize)]
+enum RuleLines<'a> {
+    Iptables(Cow<'a, iptables::SourceLines>),
+    Nftables(Cow<'a, nftables::SourceLines>),
+    None,
+}
+
+impl<'a> RuleLines<'a> {
+    fn of(rules: &'a Rules) -> Self {
+        match rules {
+            Rules::Iptables(parsed) => Self::Iptables(Cow::Borrowed(&parsed.lines)),
+            Rules::Nftables(parsed) => Self::Nftables(Cow::Borrowed(&parsed.lines)),
+            Rules::OtherTables(_) => Self::None,
+        }
+    }
+
+    /// Gives rules these lines; none if they have another layout.
+    fn give(&self, rules: &mut Rules) {
+        match (rules, self) {
+            (Rules::Iptables(parsed), Self::Iptables(lines)) => {
+                parsed.lines = if lines.fit(&parsed.rules) { lines.clone().into_owned() } else { Default::default() };
+            }
+            (Rules::Nftables(parsed), Self::Nftables(lines)) => {
+                parsed.lines = if lines.fit(&parsed.rules) { lines.clone().into_owned() } else { Default::default() };
+            }
+            _ => {}
+        }
+    }
 }
 
 impl<'a> Texts<'a> {
@@ -39,6 +74,7 @@ impl<'a> Texts<'a> {
                 Cow::Borrowed(&scenario.cluster.proxy.version),
                 Cow::Owned(scenario.cluster.proxy.mode.to_string()),
             ),
+            lines: scenario.rules.iter().map(|own| RuleLines::of(&own.rules)).collect(),
         }
     }
 
@@ -70,6 +106,9 @@ impl<'a> Texts<'a> {
         let place = |name: &str| self.tests.iter().position(|other| other == name);
         scenario.tests.sort_by_cached_key(|test| place(&test.name));
         self.choose_proxy(&mut scenario.cluster);
+        for (own, lines) in scenario.rules.iter_mut().zip(&self.lines) {
+            lines.give(Arc::make_mut(&mut own.rules));
+        }
         Ok(scenario)
     }
 
@@ -103,4 +142,27 @@ pub(crate) fn not_applicable(why: &proxy::NotApplicable) -> Trouble {
 pub(crate) fn misread(errors: &Diagnostics) -> Trouble {
     let message = format!("a worker parsed the scenario differently from the command: {errors}");
     Trouble { cause: Cause::Internal, message, help: None, span: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use svclab_rules::cluster::Family;
+
+    use super::*;
+
+    /// Rules that were printed have the lines of the text that they were read from before, unless rules were added since.
+    #[test]
+    fn rules_have_the_lines_of_the_text_that_was_read() {
+        let of = |text: &str| iptables::parse(text, Family::Ipv4).expect("rules");
+        let line = |rules: &Rules| match rules {
+            Rules::Iptables(parsed) => parsed.lines.line(0, 0, 0),
+            _ => None,
+        };
+        let read = Rules::Iptables(of("\n\n\n*nat\n:A - [0:0]\n\n-A A -j DROP\nCOMMIT\n"));
+        let mut printed = Rules::Iptables(of("*nat\n:A - [0:0]\n-A A -j DROP\nCOMMIT\n"));
+        let mut more = Rules::Iptables(of("*nat\n:A - [0:0]\n-A A -j RETURN\n-A A -j DROP\nCOMMIT\n"));
+        RuleLines::of(&read).give(&mut printed);
+        RuleLines::of(&read).give(&mut more);
+        assert_eq!((line(&printed), line(&more)), (Some(7), None));
+    }
 }

@@ -14,6 +14,8 @@ mod text;
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use super::ast::{Ruleset, Table};
 use crate::cluster::Family;
 
@@ -42,11 +44,11 @@ impl From<Ruleset> for Parsed {
 }
 
 /// The lines of rules and elements, in the layout of their rule set. JSON has none: it is one line.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SourceLines(Vec<Lines>);
 
 /// The lines of a table's sets and chains, each with the lines of its content.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 struct Lines {
     sets: Vec<(usize, Vec<usize>)>,
     chains: Vec<(usize, Vec<usize>)>,
@@ -78,6 +80,18 @@ impl SourceLines {
     /// Returns the line of an element, given the positions of its table, its set and itself.
     pub(crate) fn element(&self, table: usize, set: usize, element: usize) -> Option<usize> {
         self.0.get(table)?.sets.get(set)?.1.get(element).copied()
+    }
+
+    /// Returns whether these can be the lines of tables: they have as many sets, chains, elements and rules.
+    #[doc(hidden)]
+    pub fn fit(&self, rules: &Ruleset) -> bool {
+        let counts = |all: &[(usize, Vec<usize>)]| all.iter().map(|(_, own)| own.len()).collect::<Vec<_>>();
+        let of_lines = self.0.iter().map(|own| (counts(&own.sets), counts(&own.chains)));
+        let of_table = |table: &Table| {
+            let sets = table.sets.iter().map(|set| set.elements.len()).collect::<Vec<_>>();
+            (sets, table.chains.iter().map(|chain| chain.rules.len()).collect::<Vec<_>>())
+        };
+        of_lines.eq(rules.tables.iter().map(of_table))
     }
 
     /// Returns the line where a set starts.

@@ -225,8 +225,10 @@ const MAX_PORTS: usize = 200;
 /// Returns usual ports, and numbers in the texts that may be ports.
 fn ports_in(texts: &[Text]) -> BTreeSet<u16> {
     let mut ports = BTreeSet::from(USUAL_PORTS);
-    let numbers = texts.iter().flat_map(|text| text.text.split(|letter: char| !letter.is_ascii_digit()));
-    for port in numbers.filter_map(|number| number.parse().ok()).filter(|port| *port > 0) {
+    // With dots, so that the parts of addresses are not taken for ports.
+    let is_apart = |letter: char| !letter.is_ascii_digit() && letter != '.';
+    let numbers = texts.iter().flat_map(|text| text.text.split(is_apart));
+    for port in numbers.filter_map(|number| number.trim_matches('.').parse().ok()).filter(|port| *port > 0) {
         if ports.len() >= MAX_PORTS {
             break;
         }

@@ -61,7 +61,7 @@ pub(super) fn prove([original, before, after]: [&[Evidence]; 3], texts: &[Text],
             Some(name) => format!("{name}:{line}"),
             None => format!("line {line}"),
         };
-        let before = differing.len();
+        let reported = differing.len();
         for at in 0..one.pieces.len().max(other.pieces.len()) {
             let [piece, new] = [one, other].map(|evidence| evidence.pieces.get(at));
             if piece.map(shape) == new.map(shape) {
@@ -70,7 +70,7 @@ pub(super) fn prove([original, before, after]: [&[Evidence]; 3], texts: &[Text],
                 differing.push(place(piece.or(new).map_or(1, |piece| piece.first)));
             }
         }
-        if differing.len() == before && shows_less(other, original) {
+        if differing.len() == reported && shows_less(other, original) {
             differing.push(place(original.pieces.first().map_or(1, |piece| piece.first)));
         }
     }
@@ -83,7 +83,7 @@ fn counts(piece: &Piece) -> [usize; 3] {
     [piece.contents.rules(), piece.contents.objects(), piece.contents.entries()]
 }
 
-/// The format and lines of a piece, and how much it has of what.
+/// The format, lines and [`counts`] of a piece.
 fn shape(piece: &Piece) -> (Format, usize, usize, [usize; 3]) {
     (piece.format, piece.first, piece.last, counts(piece))
 }

@@ -26,7 +26,7 @@ use sample::Sample;
 pub struct Report {
     /// The source of the rules: `rules.txt, in the format of iptables-save`.
     pub source: String,
-    /// The format of the rules.
+    /// The kind of the input.
     pub kind: InputKind,
     /// Whether the text contains only some lines of a rule set: a missing rule may change every share.
     pub is_part: bool,

@@ -103,7 +103,7 @@ fn a_name_that_no_service_has_is_answered_with_the_nearest() {
 #[case::indented_nft_text("  table ip kube-proxy {\n  }\n", Some(InputKind::Nft))]
 #[case::prose("Dear maintainers,\nplease find attached", None)]
 #[case::empty("\n", None)]
-fn the_content_determines_the_form(#[case] text: &str, #[case] expected: Option<InputKind>) {
+fn the_content_determines_the_kind(#[case] text: &str, #[case] expected: Option<InputKind>) {
     assert_eq!(input_kind(text).ok(), expected);
 }
 

@@ -5,8 +5,8 @@ use svclab_rules::iptables;
 
 use super::model::{Contents, Evidence, Piece};
 
-/// Assigns rules that may be of either family to IPv6 if their command or file says so, or if the IPv4 rules of the same machine are the last
-/// ones before them. `name` is that of the only file.
+/// Assigns rules that may be of either family to IPv6 if their command or file says so, or if they follow the IPv4 rules of the same
+/// machine. `name` is the name of the file, if there is only one.
 pub(super) fn assign(evidence: &mut Evidence, name: Option<&str>) {
     // The last rules of IPv4.
     let mut last: Option<usize> = None;

@@ -3,7 +3,8 @@
 //! 1. `line`: text → lines, without what terminals, mail and web pages put around them (`prefixes`, `joined_lines`, `wrapped_lines`, `wrapped_nft`);
 //! 2. `format`: lines → pieces, one format a file;
 //! 3. `read`: a text → [`Evidence`]: its pieces, and every line that is prose or that could not be read;
-//! 4. `families`: rules without addresses → their family; `rules`: the pieces with rules → the rules of a node, of each family; `objects`: those with Kubernetes objects.
+//! 4. `families`: rules without addresses → their family; `rules`: the pieces with rules → the rules of a node, of each family; `objects`:
+//!    those with Kubernetes objects.
 //!
 //! Nothing is left out silently: every line belongs to a piece, is prose, or is listed as unread.
 

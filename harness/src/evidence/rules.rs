@@ -74,7 +74,10 @@ impl NodeRules {
     /// Whether they are those of a node, by the machine that the prompt names, or the file's name; `None` if neither names any of the nodes.
     pub fn is_of_node(&self, node: &str, nodes: &[&str]) -> Option<bool> {
         let short = |name: &str| name.split('.').next().unwrap_or_default().to_owned();
-        let by_host = |host: &String| nodes.iter().copied().find(|name| *name == host || short(name) == short(host));
+        let by_host = |host: &String| {
+            let is_short = |name: &&str| short(name) == short(host);
+            nodes.iter().copied().find(|name| *name == host).or_else(|| nodes.iter().copied().find(is_short))
+        };
         let is_in_file = |name: &&str| self.file().is_some_and(|file| has_word(file, name));
         let by_file = || nodes.iter().copied().filter(is_in_file).max_by_key(|name| name.len());
         self.host.as_ref().and_then(by_host).or_else(by_file).map(|own| own == node)
@@ -256,8 +259,8 @@ fn add(all: &mut Vec<NodeRules>, joiners: &mut [ExcerptMerger], mut new: NodeRul
     known.host = known.host.take().or(new.host);
 }
 
-/// Whether saved rules show a chain whole that is another in whole tables: they are those of another time, such as the input of iptables-restore
-/// in a log.
+/// Whether saved rules show a complete chain that differs from the same chain in complete tables: they are of another time, such as the
+/// input of iptables-restore in a log.
 fn contradicts(known: &NodeRules, new: &NodeRules) -> bool {
     let (Some(all), Some(own)) = (known.rules.iptables(), new.rules.iptables()) else { return false };
     let is_saved = known.format == Format::IptablesSave && new.format == Format::IptablesSave;

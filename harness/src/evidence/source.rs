@@ -306,6 +306,7 @@ impl Collected<'_, '_> {
         (self.visit)(Some(name), Err(reason));
     }
 }
+
 impl Evidence {
     /// Adds what another file shows, or a folder whose files are named already.
     pub fn add(&mut self, file: &str, mut other: Self) {

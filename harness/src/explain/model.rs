@@ -27,8 +27,8 @@ pub struct Explanation {
     pub promise: Option<ExplainedPromise>,
     /// Why there is no prediction; `null` if there is one.
     pub unpredicted: Option<String>,
-    /// Where the prediction does not keep the promise: how rules differ from those that kube-proxy writes, as text. Such as are missing are
-    /// on no path.
+    /// Where the prediction does not keep the promise: how rules differ from those that kube-proxy writes, as text. Missing rules are on no
+    /// path.
     pub rule_differences: Vec<String>,
     /// The possible paths of the packet, one for each outcome of random choices.
     pub paths: Vec<Path>,

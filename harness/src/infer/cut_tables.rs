@@ -48,7 +48,7 @@ fn targets(ports: &[Value], mut listed: Vec<u64>) -> Vec<u64> {
         .collect()
 }
 
-/// The EndpointSlices that rules show for a Service, and what tables list of it besides. That counts instead of endpoints that are made up.
+/// The EndpointSlices that rules show for a Service, with the endpoints that only tables list. These replace made-up endpoints.
 pub(super) fn joined(mut slices: Vec<Value>, tables: &[Value], made_up: &BTreeSet<IpAddr>) -> Vec<Value> {
     let Some(first) = slices.first().cloned() else { return tables.to_vec() };
     for (ip, port) in tables.iter().flat_map(listed).collect::<BTreeSet<_>>() {

@@ -148,10 +148,17 @@ pub(super) fn dumps(
     dumps
 }
 
-/// An address that two dumps serve node ports on, so that they are of one node.
+/// The address of two dumps of one node: they serve node ports on the same addresses, and nothing names two nodes. Some addresses, such as
+/// that of Docker's bridge, are on every node.
 fn shared_address(one: &Dump, other: &Dump) -> Option<IpAddr> {
-    let own = |dump: &Dump| dump.inferred.proxy.node_port_addresses.clone();
-    own(one).into_iter().filter(|ip| !ip.is_loopback()).find(|ip| own(other).contains(ip))
+    let own = |dump: &Dump| -> BTreeSet<IpAddr> {
+        let all = dump.inferred.proxy.node_port_addresses.iter();
+        all.copied().filter(|ip| !ip.is_loopback()).collect()
+    };
+    let host = |dump: &Dump| dump.parts.iter().find_map(|part| part.host.clone());
+    let are_given = !one.node.is_empty() && !other.node.is_empty();
+    let are_of_two = are_given || host(one).zip(host(other)).is_some_and(|(one, other)| one != other);
+    own(one).into_iter().next().filter(|_| !are_of_two && own(one) == own(other))
 }
 
 /// Adds other programs' rules of iptables to the dump of the same machine whose kube-proxy writes nftables.

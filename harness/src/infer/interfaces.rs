@@ -19,7 +19,7 @@ const MAX_NAMED: usize = 5;
 pub(super) fn connect(scenario: &mut Scenario) -> Vec<String> {
     let named = named(scenario);
     let mut notes = Vec::new();
-    if named.contains(BRIDGE) && scenario.cni.kind == CniKind::Ptp {
+    if named.iter().any(|(name, _)| name == BRIDGE) && scenario.cni.kind == CniKind::Ptp {
         scenario.cni.kind = CniKind::Bridge { hairpin: true, nf_call_iptables: true };
         notes.push(format!("pods are assumed to be on a bridge, because rules name {BRIDGE}"));
     }
@@ -35,8 +35,8 @@ pub(super) fn connect(scenario: &mut Scenario) -> Vec<String> {
             || name == own
     };
     // A prefix may be that of a lab's interfaces.
-    let lacking = named.iter().filter(|name| !name.ends_with('+') && !is_there(name));
-    let lacking: Vec<&String> = lacking.collect();
+    let lacking = named.iter().filter(|(name, is_negated)| !is_negated && !name.ends_with('+') && !is_there(name));
+    let lacking: Vec<&str> = lacking.map(|(name, _)| name.as_str()).collect();
     if !lacking.is_empty() {
         let named = list(lacking, MAX_NAMED);
         notes.push(format!("rules for interfaces that a lab does not have match nothing there: {named}"));
@@ -44,10 +44,10 @@ pub(super) fn connect(scenario: &mut Scenario) -> Vec<String> {
     notes
 }
 
-/// The interfaces that rules of iptables name.
-fn named(scenario: &Scenario) -> BTreeSet<String> {
+/// The interfaces that rules of iptables name, and whether with `!`: a rule for all others matches in a lab, too.
+fn named(scenario: &Scenario) -> BTreeSet<(String, bool)> {
     let tables = scenario.rules.iter().filter_map(|rules| rules.rules.iptables()).flat_map(|rules| &rules.tables);
     let rules = tables.flat_map(|table| &table.chains).flat_map(|chain| &chain.rules);
     let names = rules.flat_map(|rule| [&rule.in_interface, &rule.out_interface]).flatten();
-    names.map(|name| name.value.to_string()).collect()
+    names.map(|name| (name.value.to_string(), name.negated)).collect()
 }

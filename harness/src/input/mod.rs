@@ -2,7 +2,7 @@
 //!
 //! 1. `find`: paths → the scenario files in them;
 //! 2. `files`: a path → its text, within `limits` and within the [`Reach`] of the scenario that names it;
-//! 3. `rule_format`: a text → scenario, Kubernetes objects or a [`InputKind`] of rules.
+//! 3. `rule_format`: a text → its [`InputKind`]: a format of rules, or a scenario.
 //!
 //! Errors are [`Diagnostics`], each with its [`Span`]; `groups` joins those that are equal in many places, and `suggestions` finds similar
 //! known names.

@@ -5,7 +5,7 @@ use svclab_rules::iptables;
 
 use super::find::is_manifest;
 
-/// A format of rules.
+/// The kind of an input that contains rules: a format of rules, or a scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InputKind {
     /// The format of `iptables-save` and `iptables-restore`, or some lines of it.

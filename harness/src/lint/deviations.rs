@@ -28,8 +28,8 @@ pub(super) fn not_compared(view: &View<'_>) -> Option<Finding> {
     Some(Finding::new("deviation", place, message, effect).graded(Severity::Info))
 }
 
-/// The deviations that no finding so far, as grave as they are, explains.
-/// `failure` is what fails without a fact, if that is known.
+/// The deviations that no earlier finding of at least the same severity explains. `failure` returns the severity and the effect on traffic
+/// of a missing fact, if they are known.
 pub(super) fn find(
     assumed: &Assumed,
     found: &[Finding],
@@ -133,7 +133,7 @@ fn explains(finding: &Finding, deviation: &Deviation, severity: Severity) -> boo
     finding.severity <= severity.min(Severity::Warning) && (is_there || finding.message.contains(subject(deviation)))
 }
 
-/// `failure` is what fails by it, if that is known.
+/// The finding of a deviation; an error if `failure`, its effect on traffic, is known.
 fn finding(deviation: &Deviation, failure: Option<&'static str>) -> Finding {
     let compared = &deviation.finding;
     let place = Place { file: deviation.file.clone(), line: compared.line.unwrap_or(deviation.line) };

@@ -1,6 +1,6 @@
 //! Rules against Kubernetes objects.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 
 use serde_json::Value;
@@ -12,18 +12,19 @@ use super::finding::{Finding, Place};
 use super::lines::PortLines;
 use super::view::View;
 use crate::evidence::{ListedEndpoint, NodeRules, endpoints, is_cut};
-use crate::infer::Deviation;
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     let mut found = external_ips(view);
     let ready = ready(view);
     let services = services(view);
+    let differing = differing(view);
     for (node, ports) in view.nodes.iter().zip(&view.ports) {
         let lines = PortLines::of(node);
         for port in ports {
             let line = lines.line_of_port(port).unwrap_or(node.first);
             let place = Place { file: node.file.clone(), line };
-            if differs(view, node, port) {
+            let is_differing = |all: &HashSet<_>| all.contains(&(node.file.as_deref(), &*port.service.to_string()));
+            if differing.as_ref().is_none_or(is_differing) {
                 found.extend(compared(port, &ready, &place, shows_endpoints(node, port)));
             }
             found.extend(ranges(port, &services, &place, node.has_translations()));
@@ -38,12 +39,11 @@ fn shows_endpoints(node: &NodeRules, port: &InferredPort) -> bool {
     node.is_whole() || port.hash.is_some_and(|hash| of_hash(&hash.to_string()))
 }
 
-/// Whether the rules of a service port may have other endpoints than kube-proxy writes, which may leave out ready ones because of hints or
-/// policies, and have others that terminate.
-fn differs(view: &View<'_>, node: &NodeRules, port: &InferredPort) -> bool {
-    let service = port.service.to_string();
-    let is_own = |deviation: &&Deviation| deviation.file == node.file && subject(deviation) == service;
-    view.deviations.is_none_or(|deviations| deviations.iter().any(|deviation| is_own(&deviation)))
+/// The Services whose rules differ from those that kube-proxy writes, each with its file; `None` if they are not compared. Others have the
+/// endpoints that kube-proxy chose, which may leave out ready ones because of hints or policies, and have others that terminate.
+fn differing<'v>(view: &View<'v>) -> Option<HashSet<(Option<&'v str>, &'v str)>> {
+    let deviations = view.deviations?.iter();
+    Some(deviations.map(|deviation| (deviation.file.as_deref(), subject(deviation))).collect())
 }
 
 /// The endpoints of services by namespace and name that kube-proxy uses, where they are surely all of them.

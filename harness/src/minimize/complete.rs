@@ -1,4 +1,4 @@
-//! Chains, sets and maps with what generated ones have in addition.
+//! Adds the generated rules and elements that chains, sets and maps lack.
 
 use std::collections::HashSet;
 

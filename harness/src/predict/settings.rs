@@ -163,7 +163,7 @@ mod tests {
     #[case::ignored("net.ipv4.conf.all.arp_ignore", false)]
     #[case::without_prefix("ipv4.ip_forward", true)]
     #[case::without_effect("net.ipv6.conf.eth0.forwarding", true)]
-    fn settings_are_predicted_that_predictions_read(#[case] name: &str, #[case] expected: bool) {
+    fn settings_that_predictions_read_or_need_not_read_are_predicted(#[case] name: &str, #[case] expected: bool) {
         assert_eq!(is_predicted(name), expected);
     }
 }

@@ -29,7 +29,7 @@ pub(crate) fn rule_differences(
         for finding in compare_own(&*written.rules, &*document.rules, usize::MAX) {
             let words = format!("{}, {}: {finding}", document.netns, document.family);
             match &finding.subject {
-                Subject::Service(port) if !services.iter().any(|service| port.starts_with(service.as_str())) => {}
+                Subject::Service(port) if !services.iter().any(|service| is_of(port, service)) => {}
                 Subject::Service(_) => of_services.push(words),
                 _ if matches!(finding.difference, Difference::Missing(_)) => of_none.push(words),
                 _ => {}
@@ -46,4 +46,9 @@ pub(crate) fn rule_differences(
         ));
     }
     all
+}
+
+/// Whether a port is that of a failing flow, or of the whole Service.
+fn is_of(port: &str, service: &str) -> bool {
+    port.strip_prefix(service).is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
 }

@@ -8,14 +8,15 @@ use crate::predict::is_predicted;
 use crate::scenario::Scenario;
 use crate::text::{counted, list};
 
-/// The maximum number of flows of a lab that are sent again, alone. Each flushes the state of all nodes, which takes some milliseconds for
-/// each of them; if rules of every Service differ from the prediction, further ones would show nothing new.
+/// How many times flows of a lab may be sent again, alone. Each time flushes the state of all nodes, which takes some milliseconds for each
+/// of them; if rules of every Service differ from the prediction, further ones would show nothing new.
 pub(super) const MAX_RESENDS: usize = 500;
 
 /// The maximum number of settings in a note.
 const MAX_LISTED: usize = 5;
 
-/// The notes on findings, and on what no finding can show without a lab. `not_resent` is the number of contradicted flows that were not sent again alone.
+/// The notes on findings; without a lab, also the settings whose effect no finding can show. `not_resent` is the number of contradicted
+/// flows that were not sent again alone.
 pub(super) fn notes(scenario: &Scenario, findings: &[Finding], not_resent: usize, options: &Options) -> Vec<String> {
     let fails = |finding: &Finding| finding.disagreement.fails(options.allow_unknown);
     let mut contradictions = findings.iter().filter(|finding| finding.disagreement.contradicts_prediction());
@@ -25,7 +26,7 @@ pub(super) fn notes(scenario: &Scenario, findings: &[Finding], not_resent: usize
     }
     let resent = (not_resent > 0).then(|| {
         let flows = counted(not_resent, "flow");
-        format!("earlier packets may be the cause for {flows}: only the first {MAX_RESENDS} were sent again, alone")
+        format!("earlier packets may be the cause for {flows}, which were not sent again, alone")
     });
     let settings = settings(scenario);
     let settings = (!settings.is_empty()).then(|| {

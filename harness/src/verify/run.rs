@@ -199,8 +199,7 @@ impl<'a> Verifying<'_, 'a> {
                 let counts = (&mut *tally, &mut *findings);
                 let is_contradicted = found.as_ref().is_some_and(|(found, _)| found.contradicts_prediction());
                 if is_contradicted && resent < MAX_RESENDS {
-                    resent += 1;
-                    self.resend(prober, (question, probe), (&sources, &sent), found, counts)?;
+                    resent += self.resend(prober, (question, probe), (&sources, &sent), found, counts)?;
                 } else {
                     not_resent += usize::from(is_contradicted);
                     self.count_as(&sources, &sent, question, found, counts);
@@ -211,7 +210,8 @@ impl<'a> Verifying<'_, 'a> {
         Ok(not_resent)
     }
 
-    /// Sends a witness again, alone, and counts that flow: what the kernel did with the first one may depend on earlier witnesses.
+    /// Sends a witness again, alone, and counts that flow: what the kernel did with the first one may depend on earlier witnesses. Returns
+    /// how many times it was sent.
     fn resend(
         &self,
         prober: &mut Prober<'_>,
@@ -219,20 +219,23 @@ impl<'a> Verifying<'_, 'a> {
         (first, first_sent): (&Sources<'_, '_>, &NewFlow),
         found: Option<(Disagreement, String)>,
         counts: (&mut Tally, &mut Findings),
-    ) -> Result<(), RunError> {
-        for _ in 0..times_alone(first) {
+    ) -> Result<usize, RunError> {
+        let mut broken = None;
+        for times in 1..=times_alone(first) {
             let observed = prober.send_alone(probe).map_err(|source| self.error(source))?;
             let sent = NewFlow::of(probe, observed.source.port());
             let sources = Sources::about(self.context(), question, &sent, &observed);
             let alone = sources.disagreement_with(self.class_walk.released);
-            if alone.is_some() {
+            if alone.as_ref().is_some_and(|(found, _)| found.contradicts_prediction()) {
                 self.count_as(&sources, &sent, question, alone, counts);
-                return Ok(());
+                return Ok(times);
             }
+            broken = alone.or(broken);
         }
-        let found = found.map(|(_, what)| (Disagreement::EarlierPackets, what));
+        // Rules that break the promise do so alone, too.
+        let found = broken.or_else(|| found.map(|(_, what)| (Disagreement::EarlierPackets, what)));
         self.count_as(first, first_sent, question, found, counts);
-        Ok(())
+        Ok(times_alone(first))
     }
 
     pub(super) fn error(&self, source: crate::probe::ProbeError) -> RunError {

@@ -124,6 +124,16 @@ fn a_second_dump_of_a_node_is_left_out() {
     assert!(said.contains(named), "{said}");
 }
 
+/// Docker's bridge has one address on every node.
+#[test]
+fn nodes_may_share_some_addresses() {
+    let recording = golden("nodeport-cluster/v1.36-nftables/nft-ruleset.txt");
+    let first = recording.replace("192.168.10.11", "172.17.0.1, 192.168.10.11");
+    let second = recording.replace("192.168.10.11", "172.17.0.1, 192.168.10.12");
+    let (said, _) = verified(&[("a.txt", &first), ("b.txt", &second)]);
+    assert!(said.contains("are those of nodes"), "{said}");
+}
+
 /// What a configuration says counts, alone or in the ConfigMap of kubeadm.
 #[rstest]
 #[case::alone(false)]

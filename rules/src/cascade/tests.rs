@@ -363,7 +363,7 @@ fn shares_after_an_unknown_match_are_unknown() {
     assert!(one(RIGHT).steps.iter().all(|step| one(RIGHT).is_known(step)));
 }
 
-/// Returns the frame defects of rules that the kernel rejects. There are no shares then.
+/// Returns the structure defects of rules that the kernel rejects. There are no shares then.
 fn rejected(rules: &Rules) -> Vec<String> {
     let Shares { cascades, structure_defects } = shares(rules, &Coverage::all());
     assert_eq!(cascades, []);

@@ -3,12 +3,8 @@
 //! An excerpt does not always show the policy of a service, what kind of address one is, or whether there are endpoints. A filter that would
 //! hide one of these lines may have hidden it, so the rule is not missing.
 
-use std::ops::RangeInclusive;
-
+use crate::cluster::objects::NODE_PORTS;
 use crate::iptables::{ChainKind, Rule};
-
-/// The node ports that the API server assigns.
-const NODE_PORTS: RangeInclusive<u16> = 30_000..=32_767;
 
 /// Chains through which external traffic goes on to the chain of a service.
 const EXTERNAL: [ChainKind; 5] =

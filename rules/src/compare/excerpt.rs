@@ -29,7 +29,8 @@ pub struct Completed {
 /// Completes the rules of a text with those that kube-proxy writes for the same objects.
 ///
 /// Chains that the text covers completely stay as they are: a rule that is missing there is missing on the node. Other chains get the rules
-/// that they lack, except rules that the text would contain if they were on the node (`OmittedRules`). Rules that could not be read are removed.
+/// that they lack, except rules that the text would contain if they were on the node (`OmittedRules`). Rules that could not be read are
+/// removed.
 pub fn completed(shown: &Rules, coverage: &Coverage, written: Rules, assumed: &MadeUp) -> Completed {
     let mut completed = Completed { rules: shown.clone(), tables: Vec::new(), chains: 0, partial: Vec::new() };
     match (&mut completed.rules, written) {

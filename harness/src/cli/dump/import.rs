@@ -45,7 +45,7 @@ fn inputs(args: &Args) -> Result<Vec<PathBuf>, Failure> {
     for file in named {
         let is_given = args.inputs.iter().any(|input| has(input, &file));
         if !is_given && !inputs.contains(&file) {
-            // A file of no input is a mistake unless it is in one of them.
+            // It may be the name of a file in one of the inputs, which only reading them shows.
             if !file.exists() && !args.inputs.is_empty() {
                 continue;
             }

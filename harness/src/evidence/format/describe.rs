@@ -271,7 +271,7 @@ fn service(all: &dyn Fn(&str) -> Vec<String>, one: &dyn Fn(&str) -> Option<Strin
     if !ingress.is_empty() {
         service["status"] = json!({"loadBalancer": {"ingress": ingress}});
     }
-    if let Some(served) = endpoints::of_service(&all("Endpoints"), &service) {
+    if let Some(served) = endpoints::of_service(&listed, &service) {
         service["served"] = served;
     }
     if is_cut { marked(service, true) } else { service }

@@ -42,8 +42,9 @@ pub(in super::super) fn width(lines: &[Line<'_>]) -> Option<usize> {
     wrapping_width(&lengths, |at| lines.get(at..at + 2).map(goes_on), |_| false)
 }
 
-/// The width at which lines of some lengths were wrapped: that of the longest ones, if most of them go on in the next line, and these are
-/// several, or one of which that is sure. `goes_on` is given the position of a line; it returns `None` if there is no next one.
+/// The width at which a terminal wrapped lines of these lengths: the length of the longest ones, if most of them continue in the next
+/// line, and at least two do, or one that certainly does (`is_sure`). Both functions are given the position of a line; `goes_on` returns
+/// `None` for the last one.
 pub(in super::super) fn wrapping_width(
     lengths: &[usize],
     goes_on: impl Fn(usize) -> Option<bool>,

@@ -1,4 +1,4 @@
-//! The settings of a KubeProxyConfiguration that a text shows beside rules: alone or in a ConfigMap.
+//! The settings of a KubeProxyConfiguration that a text shows alongside rules: alone or in a ConfigMap.
 
 use std::path::Path;
 

@@ -90,7 +90,7 @@ pub(super) fn assume(
     [release, sources].into_iter().chain(settings).chain(contradiction).collect()
 }
 
-/// The unusual settings without which rules would be missing.
+/// The unusual settings that would explain why rules are not there.
 fn without_rules(proxy: &ProxyConfig, inferred: &InferredProxy) -> Vec<Assumption> {
     let liberal = "no rule drops packets that conntrack classifies as INVALID";
     let nowhere = "no rule serves node ports on an address of the node";

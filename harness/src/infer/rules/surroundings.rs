@@ -134,8 +134,12 @@ struct Placing {
 
 impl Placing {
     fn of(dumps: &[Dump]) -> Self {
+        let served = |dump: &Dump| dump.inferred.proxy.node_port_addresses.iter().copied().collect::<Vec<IpAddr>>();
         let here = |dump: &Dump| {
-            let own = dump.inferred.proxy.node_port_addresses.iter().copied().filter(|ip| !ip.is_loopback());
+            // Addresses such as that of Docker's bridge are on several nodes.
+            let is_on_others =
+                |ip: &IpAddr| dumps.iter().any(|other| other.node != dump.node && served(other).contains(ip));
+            let own = served(dump).into_iter().filter(|ip| !ip.is_loopback() && !is_on_others(ip));
             Machine { name: dump.node.clone(), addresses: own.collect(), ranges: Vec::new() }
         };
         Self { own: dumps.iter().map(here).collect(), others: Vec::new() }

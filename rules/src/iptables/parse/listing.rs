@@ -304,7 +304,8 @@ impl ListingReader {
         };
         let own = &names[first..];
         let Some(last) = own.last().filter(|_| own.is_sorted() && !self.is_over) else { return false };
-        let mut missing = used.iter().filter(|name| !names.contains(name)).peekable();
+        let shown: HashSet<&ChainName> = names.iter().copied().collect();
+        let mut missing = used.iter().filter(|name| !shown.contains(name)).peekable();
         missing.peek().is_some() && missing.all(|name| name > last)
     }
 

@@ -6,10 +6,10 @@ use super::{Line, is_part};
 pub(super) const REASON: &str = "the line may be cut off";
 
 /// Last words of a whole rule.
-const ENDS: [&str; 6] = ["accept", "drop", "return", "continue", "masquerade", "fully-random"];
+const ENDS: [&str; 5] = ["accept", "drop", "return", "continue", "fully-random"];
 
-/// Chains that kube-proxy always has.
-const CHAINS: [&str; 9] = [
+/// Chains that kube-proxy always has and jumps to.
+const CHAINS: [&str; 8] = [
     "services",
     "reject-chain",
     "masquerading",
@@ -18,7 +18,6 @@ const CHAINS: [&str; 9] = [
     "cluster-ips-check",
     "nodeport-endpoints-check",
     "service-endpoints-check",
-    "nat-postrouting",
 ];
 
 /// The last line of a block without its end, unless it is whole for certain.

@@ -289,7 +289,7 @@ fn what_fails_first_leaves_no_effect() {
     assert_eq!(only_branch(&program, Hook::Forward, &forwarded()).effects.len(), 1, "the mark is asked for later");
 }
 
-/// Returns whether the address is added to the list is unknown, and a later rule looks it up.
+/// Whether the address is added to the list is unknown, and a later rule looks it up.
 #[test]
 fn an_effect_after_the_unknown_is_not_guessed() {
     let program = v4("*filter\n-A FORWARD -m owner --uid-owner 5 -m recent --set --name L\n\

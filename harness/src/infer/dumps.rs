@@ -103,28 +103,9 @@ pub(super) fn dumps(
             }
         }
     }
-    let is_used = |set: &NodeRules| dumps.iter().flat_map(|dump| &dump.parts).any(|part| is_same(part, set));
-    let unused: Vec<&NodeRules> = all.iter().filter(|set| !is_used(set)).collect();
-    let competes = |set: &&NodeRules| {
-        set.rules.has_effect()
-            && all.iter().any(|other| is_used(other) && other.file == set.file && other.is_of_kind(set))
-    };
-    left_out.extend(unused.iter().copied().filter(competes).map(words_of_other));
-    let is_of_other_mode = |set: &&NodeRules| {
-        let is_beside = |other: &NodeRules| is_of_same_machine(other, set) && other.rules.mode() != set.rules.mode();
-        set.rules.nftables().is_some() && all.iter().any(|other| is_used(other) && is_beside(other))
-    };
-    let of_other_mode =
-        unused.iter().copied().filter(is_of_other_mode).filter(|set| !set.rules.infer().ports.is_empty());
-    left_out.extend(of_other_mode.map(|set| {
-        format!(
-            "the rules from {} are those of kube-proxy's other mode, in the same kernel: their effect is unknown",
-            set.place()
-        )
-    }));
-    let others_of_nft: Vec<NodeRules> =
-        unused.into_iter().filter(|set| set.rules.iptables().is_some()).cloned().collect();
-    add_alongside(&mut dumps, others_of_nft);
+    let (unused, words) = unused_rules(&all, &dumps);
+    left_out.extend(words);
+    add_alongside(&mut dumps, unused);
     left_out.extend(others.iter().filter(|set| set.rules.has_effect()).map(|set| {
         format!(
             "the rules from {} are in the kernel as well, for it runs both backends: their effect is unknown",
@@ -146,6 +127,32 @@ pub(super) fn dumps(
     notes.extend(renamed.into_iter().map(Assumption::Assumed));
     notes.extend(name_nodes(&mut dumps, &places, evidence, objects));
     dumps
+}
+
+/// The rules of iptables that belong to no dump, and what is left out, in words: other rule sets of a dump's machine, whose effect is
+/// unknown.
+fn unused_rules(all: &[NodeRules], dumps: &[Dump]) -> (Vec<NodeRules>, Vec<String>) {
+    let is_used = |set: &NodeRules| dumps.iter().flat_map(|dump| &dump.parts).any(|part| is_same(part, set));
+    let unused: Vec<&NodeRules> = all.iter().filter(|set| !is_used(set)).collect();
+    let competes = |set: &&NodeRules| {
+        set.rules.has_effect()
+            && all.iter().any(|other| is_used(other) && other.file == set.file && other.is_of_kind(set))
+    };
+    let mut left_out: Vec<String> = unused.iter().copied().filter(competes).map(words_of_other).collect();
+    let is_of_other_mode = |set: &&NodeRules| {
+        let is_beside = |other: &NodeRules| is_of_same_machine(other, set) && other.rules.mode() != set.rules.mode();
+        set.rules.nftables().is_some() && all.iter().any(|other| is_used(other) && is_beside(other))
+    };
+    let of_other_mode =
+        unused.iter().copied().filter(is_of_other_mode).filter(|set| !set.rules.infer().ports.is_empty());
+    left_out.extend(of_other_mode.map(|set| {
+        format!(
+            "the rules from {} are those of kube-proxy's other mode, in the same kernel: their effect is unknown",
+            set.place()
+        )
+    }));
+    let of_iptables = unused.into_iter().filter(|set| set.rules.iptables().is_some());
+    (of_iptables.cloned().collect(), left_out)
 }
 
 /// The address of two dumps of one node: they serve node ports on the same addresses, and nothing names two nodes. Some addresses, such as

@@ -198,6 +198,60 @@ fn object(lines: &[Line<'_>], named: Option<String>) -> Value {
 }
 
 fn service(all: &dyn Fn(&str) -> Vec<String>, one: &dyn Fn(&str) -> Option<String>, metadata: &Value) -> Value {
+    let mut spec = json!({"type": one("Type").unwrap_or_else(|| "ClusterIP".to_owned()), "ports": service_ports(all)});
+    if let Some(ip) = one("IP").filter(|ip| ip.parse::<std::net::IpAddr>().is_ok()) {
+        spec["clusterIP"] = json!(ip);
+        spec["clusterIPs"] = json!([ip]);
+    }
+    for (field, key) in [
+        ("externalTrafficPolicy", "External Traffic Policy"),
+        ("internalTrafficPolicy", "Internal Traffic Policy"),
+        ("sessionAffinity", "Session Affinity"),
+    ] {
+        if let Some(value) = one(key) {
+            spec[field] = json!(value);
+        }
+    }
+    if let Some(port) = one("HealthCheck NodePort").and_then(|port| port.parse::<u16>().ok()) {
+        spec["healthCheckNodePort"] = json!(port);
+    }
+    if let Some(name) = one("External Name") {
+        spec["externalName"] = json!(name);
+    }
+    let external = addresses(&all("External IPs"));
+    if !external.is_empty() {
+        spec["externalIPs"] = json!(external);
+    }
+    let listed = all("Endpoints");
+    let is_cut = listed.iter().any(|text| text.ends_with("more..."));
+    let endpoints: Vec<String> = listed
+        .iter()
+        .flat_map(|text| {
+            text.split(',').map(|one| one.split_whitespace().next().unwrap_or_default().to_owned()).collect::<Vec<_>>()
+        })
+        .filter(|one| one.parse::<std::net::SocketAddr>().is_ok())
+        .collect();
+    let mut service =
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec, "endpoints": endpoints});
+    let ingress: Vec<Value> = addresses(&all("LoadBalancer Ingress")).iter().map(|ip| json!({"ip": ip})).collect();
+    if !ingress.is_empty() {
+        service["status"] = json!({"loadBalancer": {"ingress": ingress}});
+    }
+    if let Some(served) = endpoints::of_service(&listed, &service) {
+        service["served"] = served;
+    }
+    if is_cut { marked(service, true) } else { service }
+}
+
+/// The addresses in values such as `203.0.113.77 (VIP)`.
+fn addresses(values: &[String]) -> Vec<String> {
+    let words = values.join(" ");
+    let words = words.split([',', ' ']).filter(|word| word.parse::<std::net::IpAddr>().is_ok());
+    words.map(str::to_owned).collect()
+}
+
+/// The ports of a description of a Service.
+fn service_ports(all: &dyn Fn(&str) -> Vec<String>) -> Vec<Value> {
     // `Port:  http  80/TCP`
     let port = |text: &str| {
         let words: Vec<&str> = text.split_whitespace().collect();
@@ -225,54 +279,5 @@ fn service(all: &dyn Fn(&str) -> Vec<String>, one: &dyn Fn(&str) -> Option<Strin
             }
             value
         });
-    let mut spec =
-        json!({"type": one("Type").unwrap_or_else(|| "ClusterIP".to_owned()), "ports": ports.collect::<Vec<_>>()});
-    if let Some(ip) = one("IP").filter(|ip| ip.parse::<std::net::IpAddr>().is_ok()) {
-        spec["clusterIP"] = json!(ip);
-        spec["clusterIPs"] = json!([ip]);
-    }
-    for (field, key) in [
-        ("externalTrafficPolicy", "External Traffic Policy"),
-        ("internalTrafficPolicy", "Internal Traffic Policy"),
-        ("sessionAffinity", "Session Affinity"),
-    ] {
-        if let Some(value) = one(key) {
-            spec[field] = json!(value);
-        }
-    }
-    if let Some(port) = one("HealthCheck NodePort").and_then(|port| port.parse::<u16>().ok()) {
-        spec["healthCheckNodePort"] = json!(port);
-    }
-    if let Some(name) = one("External Name") {
-        spec["externalName"] = json!(name);
-    }
-    // `203.0.113.77 (VIP)`
-    let addresses = |key: &str| -> Vec<String> {
-        let words = all(key).join(" ");
-        let words = words.split([',', ' ']).filter(|word| word.parse::<std::net::IpAddr>().is_ok());
-        words.map(str::to_owned).collect()
-    };
-    let external = addresses("External IPs");
-    if !external.is_empty() {
-        spec["externalIPs"] = json!(external);
-    }
-    let listed = all("Endpoints");
-    let is_cut = listed.iter().any(|text| text.ends_with("more..."));
-    let endpoints: Vec<String> = listed
-        .iter()
-        .flat_map(|text| {
-            text.split(',').map(|one| one.split_whitespace().next().unwrap_or_default().to_owned()).collect::<Vec<_>>()
-        })
-        .filter(|one| one.parse::<std::net::SocketAddr>().is_ok())
-        .collect();
-    let mut service =
-        json!({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec, "endpoints": endpoints});
-    let ingress: Vec<Value> = addresses("LoadBalancer Ingress").iter().map(|ip| json!({"ip": ip})).collect();
-    if !ingress.is_empty() {
-        service["status"] = json!({"loadBalancer": {"ingress": ingress}});
-    }
-    if let Some(served) = endpoints::of_service(&listed, &service) {
-        service["served"] = served;
-    }
-    if is_cut { marked(service, true) } else { service }
+    ports.collect()
 }

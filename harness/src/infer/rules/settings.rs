@@ -69,16 +69,7 @@ pub(super) fn assume(
         None if named.is_some() => format!("{}, which the text names", cluster.proxy.version),
         _ => versions,
     };
-    let differs = match closest.as_deref() {
-        None => "whose rules cannot be generated for this cluster".to_owned(),
-        Some([]) => "which generates the same rules".to_owned(),
-        Some(findings) => {
-            let first: Vec<String> = findings.iter().take(SHOWN).map(ToString::to_string).collect();
-            let more = if findings.len() > first.len() { "; ..." } else { "" };
-            let count = counted(findings.len(), "difference");
-            format!("closest match, with {count}: {}{more}", first.join("; "))
-        }
-    };
+    let differs = words_of_differences(closest.as_deref());
     let why = if is_assumed { ", from the pod ranges: no rule shown contains it" } else { "" };
     let release = Assumption::Assumed(format!("kube-proxy {versions}, {differs}"));
     let sources = format!("{}{why}", local_sources(&cluster.proxy));
@@ -88,6 +79,20 @@ pub(super) fn assume(
     };
     let settings = if configuration.is_none() { without_rules(&cluster.proxy, &inferred.proxy) } else { Vec::new() };
     [release, sources].into_iter().chain(settings).chain(contradiction).collect()
+}
+
+/// How the rules of a configuration differ from those of a dump, in words.
+fn words_of_differences(closest: Option<&[Finding]>) -> String {
+    match closest {
+        None => "whose rules cannot be generated for this cluster".to_owned(),
+        Some([]) => "which generates the same rules".to_owned(),
+        Some(findings) => {
+            let first: Vec<String> = findings.iter().take(SHOWN).map(ToString::to_string).collect();
+            let more = if findings.len() > first.len() { "; ..." } else { "" };
+            let count = counted(findings.len(), "difference");
+            format!("closest match, with {count}: {}{more}", first.join("; "))
+        }
+    }
 }
 
 /// The unusual settings that would explain why rules are not there.

@@ -10,7 +10,7 @@ use crate::text::{counted, list};
 
 /// How many times flows of a lab may be sent again, alone. Each time flushes the state of all nodes, which takes some milliseconds for each
 /// of them; if rules of every Service differ from the prediction, further ones would show nothing new.
-pub(super) const MAX_RESENDS: usize = 500;
+pub(super) const MAX_RESENDS: usize = 4_000;
 
 /// The maximum number of settings in a note.
 const MAX_LISTED: usize = 5;

@@ -93,7 +93,8 @@ pub(super) fn dumps(
         let Some(dump) = Dump::of(group.node.clone().unwrap_or_default(), group.sets, counts_empty) else { continue };
         match dumps.iter().find_map(|known| Some((known, shared_address(known, &dump)?))) {
             Some((known, address)) => left_out.push(format!(
-                "the rules from {} are of the node {address}, as those from {} are: of another time, or of another node with a wrong address",
+                "the rules from {} serve node ports on {address} like those from {}, so they are of the same node at another time; \
+                 `--node NAME=FILE` separates nodes",
                 dump.parts[0].place(),
                 known.parts[0].place()
             )),

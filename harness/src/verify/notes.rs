@@ -26,7 +26,7 @@ pub(super) fn notes(scenario: &Scenario, findings: &[Finding], not_resent: usize
     }
     let resent = (not_resent > 0).then(|| {
         let flows = counted(not_resent, "flow");
-        format!("earlier packets may be the cause for {flows}, which were not sent again, alone")
+        format!("earlier packets may be the cause for {flows} that svclab did not send again alone")
     });
     let settings = settings(scenario);
     let settings = (!settings.is_empty()).then(|| {

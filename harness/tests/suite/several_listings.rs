@@ -119,8 +119,7 @@ fn a_second_dump_of_a_node_is_left_out() {
     let after = before.replace("10.244.1.10", "10.244.1.99");
     let (said, code) = verified(&[("after.txt", &after), ("before.txt", &before)]);
     assert_eq!(code, Some(1), "{said}");
-    let named =
-        "the rules from before.txt line 1, nft list ruleset are of the node 192.168.10.11, as those from after.txt";
+    let named = "the rules from before.txt line 1, nft list ruleset serve node ports on 192.168.10.11 like those from after.txt";
     assert!(said.contains(named), "{said}");
 }
 

@@ -14,7 +14,7 @@ pub(super) trait SameRule: Clone {
 impl SameRule for iptables::Rule {
     fn is_same(&self, other: &Self) -> bool {
         let bare = |rule: &Self| {
-            let mut rule = Self { counters: None, ..rule.clone() };
+            let mut rule = rule.without_counters();
             rule.matches.retain(|one| !matches!(one, Match::Comment(_)));
             rule
         };

@@ -6,11 +6,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use svclab_rules::cluster::Family;
-use svclab_rules::iptables::{self, TableName};
-use svclab_rules::nftables;
+use svclab_rules::iptables::TableName;
+use svclab_rules::nftables::Set;
 use svclab_rules::ruleset::Rules;
 
-use super::complete::{complete_chain, complete_elements, lacks_elements, lacks_rules};
+use super::complete::{SameRule, complete_chain, complete_elements, lacks_elements, lacks_rules};
 use super::delta::shortest;
 use super::rules::units;
 use crate::scenario::{Install, OtherRules, Place, Scenario};
@@ -70,54 +70,47 @@ impl IncompleteChain {
         match (own, generated) {
             (Rules::Iptables(own), Rules::Iptables(generated)) => {
                 let (mut own, name) = (own.rules.clone(), self.table?);
-                self.complete_iptables(own.table_mut(name), generated.rules.table(name)?)?;
+                let generated = generated.rules.table(name)?.chain(&self.name);
+                let chains = &mut own.table_mut(name).chains;
+                let chain = chains.iter_mut().find(|chain| *chain.name == *self.name).map(|chain| &mut chain.rules);
+                if self.complete(chain, generated.map_or(&[], |chain| &chain.rules))? {
+                    chains.extend(generated.cloned());
+                }
                 Some(own.into())
             }
             (Rules::Nftables(own), Rules::Nftables(generated)) => {
                 let mut own = own.rules.clone();
                 let table = own.tables.iter_mut().find(|table| table.family == self.family)?;
-                self.complete_nftables(table, generated.rules.table(self.family)?)?;
+                let generated = generated.rules.table(self.family)?;
+                self.complete_set(&mut table.sets, generated.set(&self.name));
+                let (chains, generated) = (&mut table.chains, generated.chain(&self.name));
+                let chain = chains.iter_mut().find(|chain| *chain.name == *self.name).map(|chain| &mut chain.rules);
+                if self.complete(chain, generated.map_or(&[], |chain| &chain.rules))? {
+                    chains.extend(generated.cloned());
+                }
                 Some(own.into())
             }
             _ => None,
         }
     }
 
-    fn complete_iptables(&self, own: &mut iptables::Table, generated: &iptables::Table) -> Option<()> {
-        let chain = own.chains.iter_mut().find(|chain| *chain.name == *self.name);
-        self.has_kept(chain.as_ref().map(|chain| &*chain.rules))?;
-        match (chain, generated.chain(&self.name)) {
-            (Some(chain), Some(generated)) => complete_chain(&mut chain.rules, &generated.rules),
-            (None, Some(generated)) => own.chains.push(generated.clone()),
-            (_, None) => {}
-        }
-        Some(())
+    /// Adds the rules that the chain lacks. Returns whether the chain itself is missing; `None` if a reduced chain no longer has the rules that
+    /// are kept.
+    fn complete<T: SameRule>(&self, own: Option<&mut Vec<T>>, generated: &[T]) -> Option<bool> {
+        let Some(own) = own else { return (self.kept == 0).then_some(true) };
+        let has_kept = self.kept > MAX_KEPT || own.len() >= self.kept;
+        complete_chain(own, generated);
+        has_kept.then_some(false)
     }
 
-    fn complete_nftables(&self, own: &mut nftables::Table, generated: &nftables::Table) -> Option<()> {
-        let chain = own.chains.iter_mut().find(|chain| *chain.name == *self.name);
-        self.has_kept(chain.as_ref().map(|chain| &*chain.rules))?;
-        match (chain, generated.chain(&self.name)) {
-            (Some(chain), Some(generated)) => complete_chain(&mut chain.rules, &generated.rules),
-            (None, Some(generated)) => own.chains.push(generated.clone()),
-            (_, None) => {}
-        }
-        let set = own.sets.iter_mut().find(|set| *set.name == *self.name);
-        match (set, generated.sets.iter().find(|set| *set.name == *self.name)) {
+    /// Adds the elements that the set or map lacks, or the whole set.
+    fn complete_set(&self, own: &mut Vec<Set>, generated: Option<&Set>) {
+        let set = own.iter_mut().find(|set| *set.name == *self.name);
+        match (set, generated) {
             (Some(set), Some(generated)) => complete_elements(&mut set.elements, &generated.elements),
-            (None, Some(generated)) => own.sets.push(generated.clone()),
+            (None, Some(generated)) => own.push(generated.clone()),
             (_, None) => {}
         }
-        Some(())
-    }
-
-    /// `None` if a reduced chain no longer has the rules that are kept.
-    fn has_kept<T>(&self, rules: Option<&[T]>) -> Option<()> {
-        let has_kept = match rules {
-            Some(rules) => self.kept > MAX_KEPT || rules.len() >= self.kept,
-            None => self.kept == 0,
-        };
-        has_kept.then_some(())
     }
 }
 

@@ -164,6 +164,12 @@ pub struct Rule {
 }
 
 impl Rule {
+    /// Returns the rule without its counters, which do nothing.
+    #[doc(hidden)]
+    pub fn without_counters(&self) -> Self {
+        Self { counters: None, ..self.clone() }
+    }
+
     /// Returns the text of the first `-m comment`.
     pub fn comment(&self) -> Option<&str> {
         self.matches.iter().find_map(|m| match m {

@@ -59,7 +59,7 @@ fn mangled_rules_are_read(#[case] text: String) {
                         svclab_rules::iptables::print_rule(
                             svclab_rules::cluster::Family::Ipv4,
                             &chain.name,
-                            &svclab_rules::iptables::Rule { counters: None, ..rule.clone() },
+                            &rule.without_counters(),
                         )
                     })
                     .collect::<String>()

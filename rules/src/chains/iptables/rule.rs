@@ -62,7 +62,7 @@ pub(crate) fn frontend(rule: &Rule) -> Option<Frontend> {
 
 /// Returns the text of a rule without comments and counters.
 pub(crate) fn text(family: Family, chain: &Chain, rule: &Rule) -> String {
-    let mut rule = Rule { counters: None, ..rule.clone() };
+    let mut rule = rule.without_counters();
     rule.matches.retain(|condition| !condition.always_holds());
     print_rule(family, &chain.name, &rule)
 }

@@ -102,8 +102,7 @@ fn has(table: &Table, chain: &str) -> bool {
 
 /// Finds the duplicate rules of a chain, except rules that only count. Releases up to 1.19 write rules that differ only in their comments.
 pub(super) fn copies_of(chain: &Chain, family: Family) -> Vec<Copies> {
-    let mut all =
-        copies(&chain.rules, key, |rule| print_rule(family, &chain.name, &Rule { counters: None, ..rule.clone() }));
+    let mut all = copies(&chain.rules, key, |rule| print_rule(family, &chain.name, &rule.without_counters()));
     all.iter_mut().for_each(|copies| copies.numbers.retain(|number| !chain.only_counts(number - 1)));
     all.retain(|copies| copies.numbers.len() > 1);
     all

@@ -83,6 +83,16 @@ impl NodeRules {
         self.host.as_ref().and_then(by_host).or_else(by_file).map(|own| own == node)
     }
 
+    /// The folder of the file among several; empty for a file that is in none.
+    pub(crate) fn folder(&self) -> Option<&str> {
+        self.file().map(folder)
+    }
+
+    /// Whether they may be those of a machine that a prompt names: unless prompts name two.
+    pub(crate) fn may_be_of_host(&self, host: Option<&String>) -> bool {
+        self.host.as_ref().zip(host).is_none_or(|(own, other)| own == other)
+    }
+
     /// The line at which they start.
     pub fn line(&self) -> usize {
         self.first
@@ -124,10 +134,10 @@ impl Evidence {
     /// tables of iptables-nft, which lacks comments and more: `svclab dump collect` keeps both.
     pub(crate) fn original(&self, piece: &Piece) -> Option<&Piece> {
         let own = tables(Some(piece).filter(|piece| piece.format == Format::IptablesNft)?)?;
-        let own_folder = folder(piece)?;
+        let own_folder = piece.file.as_deref().map(folder)?;
         self.pieces.iter().find(|other| {
             let is_of_machine = other.file != piece.file
-                && folder(other) == Some(own_folder)
+                && other.file.as_deref().map(folder) == Some(own_folder)
                 && backend(other) != Some("iptables-legacy");
             let has_all = |all: &RuleSet| {
                 let mut used =
@@ -147,9 +157,8 @@ fn tables(piece: &Piece) -> Option<&RuleSet> {
     }
 }
 
-/// The folder of a piece's file among several.
-fn folder(piece: &Piece) -> Option<&str> {
-    Some(piece.file.as_deref()?.rsplit_once('/').map_or("", |(folder, _)| folder))
+fn folder(file: &str) -> &str {
+    file.rsplit_once('/').map_or("", |(folder, _)| folder)
 }
 
 /// The rules that evidence has. Whole dumps stand for themselves, each of another node or time; excerpts of a file are parts of one rule
@@ -234,7 +243,7 @@ fn add(all: &mut Vec<NodeRules>, joiners: &mut [ExcerptMerger], mut new: NodeRul
                 .rules
                 .iptables()
                 .is_some_and(|rules| rules.tables.iter().all(|table| own.rules.table(table.name).is_none()));
-            let is_of_host = known.host.is_none() || piece.host.is_none() || known.host == piece.host;
+            let is_of_host = known.may_be_of_host(piece.host.as_ref());
             known.file == piece.file
                 && is_of_host
                 && own.rules.family == family
@@ -267,7 +276,7 @@ fn contradicts(known: &NodeRules, new: &NodeRules) -> bool {
     if !is_saved || !known.is_whole() || new.coverage.has_filters() {
         return false;
     }
-    let plain = |rules: &[Rule]| rules.iter().map(|rule| Rule { counters: None, ..rule.clone() }).collect::<Vec<_>>();
+    let plain = |rules: &[Rule]| rules.iter().map(Rule::without_counters).collect::<Vec<_>>();
     own.tables.iter().any(|table| {
         let is_whole = |chain: &&iptables::Chain| new.coverage.has_chain(table.name.as_str(), &chain.name);
         let mut chains = table.chains.iter().filter(is_whole);
@@ -304,7 +313,7 @@ fn shortened(evidence: &Evidence, sets: &[NodeRules]) -> BTreeSet<Output> {
 fn printed(rules: &RuleSet) -> Vec<(TableName, String)> {
     let chains = rules.tables.iter().flat_map(|table| table.chains.iter().map(move |chain| (table.name, chain)));
     let lines = chains.flat_map(|(table, chain)| {
-        let line = |rule: &Rule| print_rule(rules.family, &chain.name, &Rule { counters: None, ..rule.clone() });
+        let line = |rule: &Rule| print_rule(rules.family, &chain.name, &rule.without_counters());
         chain.rules.iter().map(move |rule| (table, line(rule)))
     });
     lines.collect()
@@ -335,7 +344,7 @@ fn join(
 }
 
 fn add_tables(all: &mut Vec<NodeRules>, rules: &nftables::Parsed, coverage: &Coverage, piece: &Piece) {
-    let is_of_host = |known: &NodeRules| known.host.is_none() || piece.host.is_none() || known.host == piece.host;
+    let is_of_host = |known: &NodeRules| known.may_be_of_host(piece.host.as_ref());
     let belongs = |known: &&mut NodeRules| {
         known.file == piece.file && is_of_host(known) && matches!(known.rules, Rules::Nftables(_))
     };

@@ -1,71 +1,24 @@
 //! Pieces with rules → dumps of nodes: which piece is whose.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
-use std::str::FromStr;
 
 use ipnet::IpNet;
 use serde_json::Value;
 use svclab_rules::cluster::ProxyMode;
-use svclab_rules::compare::compare_own;
 use svclab_rules::infer::{Infer, Inferred};
-use svclab_rules::iptables;
-use svclab_rules::ruleset::Rules;
 
 use super::Assumption;
 use super::accessors::{ips, is_control_plane, node_ips};
+use super::machines::{groups, is_of_same_machine, split_by_backend};
 use super::merge::Objects;
 use super::names::{Renamed, adopt_names, endpoint_chains, valid};
+use super::node_file::{NodeFile, sanitized};
 use super::node_port_addresses::find_unassigned;
 use super::rules::{Dump, HERE};
 use super::unshown::{self, Unshown};
 use crate::evidence::{Evidence, MachineAddresses, NodeRules, has_word, node_rules, words_of_other};
 use crate::text::{list, one_line};
-
-/// The node that a file's rules come from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NodeFile {
-    /// The node.
-    pub node: String,
-    /// The file, or a folder of files; empty for the only input.
-    pub file: String,
-}
-
-impl FromStr for NodeFile {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text.split_once('=') {
-            Some((node, file)) if !file.is_empty() && sanitized(node) == node => {
-                Ok(Self { node: node.to_owned(), file: file.trim_end_matches('/').to_owned() })
-            }
-            None if !text.is_empty() && sanitized(text) == text => {
-                Ok(Self { node: text.to_owned(), file: String::new() })
-            }
-            _ => Err("write the node's name, `=` and the file, for example worker-1=worker-1/iptables-save.txt"),
-        }
-    }
-}
-
-impl NodeFile {
-    /// Whether a file of an input is the one that is named, or in the folder or archive.
-    pub fn has(&self, file: &str) -> bool {
-        let file = file.trim_start_matches("./");
-        let own = self.file.trim_start_matches("./");
-        own.is_empty()
-            || file == own
-            || file.strip_prefix(own).is_some_and(|rest| rest.starts_with('/'))
-            || file.ends_with(&format!("/{own}"))
-    }
-}
-
-/// Rule sets of one machine.
-struct Group {
-    /// The folder or file that they are from; empty for a text by itself.
-    place: String,
-    node: Option<String>,
-    sets: Vec<NodeRules>,
-}
 
 /// The dumps in evidence, each with its node: the one that is given for its file, that its file or folder is named after, that has the
 /// addresses that the rules treat as their own; or else one is assumed, and said.
@@ -156,6 +109,11 @@ fn unused_rules(all: &[NodeRules], dumps: &[Dump]) -> (Vec<NodeRules>, Vec<Strin
     (of_iptables.cloned().collect(), left_out)
 }
 
+/// Whether two are the rules of one place.
+fn is_same(one: &NodeRules, other: &NodeRules) -> bool {
+    one.file == other.file && one.first == other.first && one.is_of_kind(other)
+}
+
 /// The address of two dumps of one node: they serve node ports on the same addresses, and nothing names two nodes. Some addresses, such as
 /// that of Docker's bridge, are on every node.
 fn shared_address(one: &Dump, other: &Dump) -> Option<IpAddr> {
@@ -173,7 +131,7 @@ fn shared_address(one: &Dump, other: &Dump) -> Option<IpAddr> {
 fn add_alongside(dumps: &mut [Dump], others: Vec<NodeRules>) {
     for other in others.into_iter().filter(|other| other.rules.has_effect()) {
         let is_of_machine = |part: &NodeRules| {
-            let is_of_host = part.host.is_none() || other.host.is_none() || part.host == other.host;
+            let is_of_host = part.may_be_of_host(other.host.as_ref());
             part.file == other.file && is_of_host && part.rules.mode() == ProxyMode::Nftables
         };
         if let Some(dump) = dumps.iter_mut().find(|dump| dump.parts.iter().any(is_of_machine)) {
@@ -250,126 +208,6 @@ fn meant(inferred: &mut Inferred, pods: &BTreeSet<IpAddr>) -> Vec<String> {
     notes
 }
 
-/// The rule sets of which each machine has only those of one implementation of iptables, that with the most service ports; and the others.
-fn split_by_backend(sets: Vec<NodeRules>) -> (Vec<NodeRules>, Vec<NodeRules>) {
-    let folder = |set: &NodeRules| {
-        set.file.as_deref().and_then(|file| file.rsplit_once('/')).map(|(folder, _)| folder.to_owned())
-    };
-    let ports: Vec<usize> = sets.iter().map(|set| set.rules.infer().ports.len()).collect();
-    let is_beside = |(one, at): (&NodeRules, usize), (other, other_at): (&NodeRules, usize)| {
-        let are_two = one.backend.is_some() && other.backend.is_some() && one.backend != other.backend;
-        are_two
-            && one.is_of_kind(other)
-            && folder(one) == folder(other)
-            && one.host == other.host
-            && (ports[at], other_at) < (ports[other_at], at)
-    };
-    let loses: Vec<bool> = (0..sets.len())
-        .map(|at| (0..sets.len()).any(|other| is_beside((&sets[at], at), (&sets[other], other))))
-        .collect();
-    let (others, sets): (Vec<_>, Vec<_>) = sets.into_iter().zip(loses).partition(|(_, loses)| *loses);
-    let plain = |all: Vec<(NodeRules, bool)>| all.into_iter().map(|(set, _)| set).collect();
-    (plain(sets), plain(others))
-}
-
-/// Whether two are rules of one machine: of the same text or folder, without prompts that name two.
-fn is_of_same_machine(one: &NodeRules, other: &NodeRules) -> bool {
-    let folder =
-        |set: &NodeRules| set.file().and_then(|file| file.rsplit_once('/')).map(|(folder, _)| folder.to_owned());
-    let are_of_hosts = one.host.is_some() && other.host.is_some() && one.host != other.host;
-    !are_of_hosts && (one.file == other.file || folder(one) == folder(other))
-}
-
-/// Whether two are the rules of one place.
-fn is_same(one: &NodeRules, other: &NodeRules) -> bool {
-    one.file == other.file && one.first == other.first && one.is_of_kind(other)
-}
-
-/// The rule sets by machine: by what is given, else by folder, or by file where a folder has several of a kind.
-fn groups(all: Vec<NodeRules>, given: &[NodeFile]) -> Vec<Group> {
-    let mut folders: Vec<Group> = Vec::new();
-    for set in all {
-        let file = set.file.as_deref().unwrap_or_default();
-        let node = given.iter().find(|one| one.has(file)).map(|one| one.node.clone());
-        let place = match &node {
-            Some(node) => format!("={node}"),
-            None => file.rsplit_once('/').map_or("", |(folder, _)| folder).to_owned(),
-        };
-        match folders.iter_mut().find(|group| group.place == place) {
-            Some(group) => group.sets.push(set),
-            None => folders.push(Group { place, node, sets: vec![set] }),
-        }
-    }
-    let mut groups = Vec::new();
-    for Group { place, node, sets } in folders {
-        if node.is_some() {
-            groups.push(Group { place, node, sets: without_parts(sets) });
-            continue;
-        }
-        let sets = without_repeats(without_parts(sets));
-        let clashes = sets.iter().enumerate().any(|(at, one)| sets[..at].iter().any(|other| one.is_of_kind(other)));
-        if !clashes {
-            groups.push(Group { place, node, sets });
-            continue;
-        }
-        let mut by_file: Vec<Group> = Vec::new();
-        for set in sets {
-            let file = set.file.as_deref().unwrap_or_default().to_owned();
-            let fits =
-                |group: &&mut Group| group.place == file && !group.sets.iter().any(|other| other.is_of_kind(&set));
-            match by_file.iter_mut().find(fits) {
-                Some(group) => group.sets.push(set),
-                None => by_file.push(Group { place: file, node: None, sets: vec![set] }),
-            }
-        }
-        groups.extend(by_file);
-    }
-    groups
-}
-
-/// The sets without parts of those that are there as a whole.
-fn without_parts(sets: Vec<NodeRules>) -> Vec<NodeRules> {
-    let whole: Vec<NodeRules> = sets.iter().filter(|set| set.has_translations()).cloned().collect();
-    sets.into_iter().filter(|set| set.has_translations() || !whole.iter().any(|other| set.is_of_kind(other))).collect()
-}
-
-/// The sets without those that the text shows again for the same machine: as JSON, or one table once more.
-fn without_repeats(sets: Vec<NodeRules>) -> Vec<NodeRules> {
-    let mut kept: Vec<NodeRules> = Vec::new();
-    for set in sets {
-        if !kept.iter().any(|known| is_repeated(known, &set)) {
-            kept.push(set);
-        }
-    }
-    kept
-}
-
-/// Whether a set has only rules that another one of the same machine has, too.
-fn is_repeated(known: &NodeRules, set: &NodeRules) -> bool {
-    let is_of_host = known.file == set.file && known.host.is_some() && known.host == set.host;
-    match (&known.rules, &set.rules) {
-        (Rules::Iptables(known), Rules::Iptables(own)) => {
-            let is_known = |table: &iptables::Table| {
-                known.rules.table(table.name).is_some_and(|known| has_same_rules(known, table))
-            };
-            is_of_host && known.rules.family == own.rules.family && own.rules.tables.iter().all(is_known)
-        }
-        (Rules::Nftables(_), Rules::Nftables(_)) => {
-            (is_of_host || known.format != set.format) && compare_own(&known.rules, &set.rules, 1).is_empty()
-        }
-        _ => false,
-    }
-}
-
-/// Whether tables differ at most in counters.
-fn has_same_rules(one: &iptables::Table, other: &iptables::Table) -> bool {
-    let rules = |table: &iptables::Table| -> BTreeMap<String, Vec<iptables::Rule>> {
-        let bare = |rule: &iptables::Rule| iptables::Rule { counters: None, ..rule.clone() };
-        table.chains.iter().map(|chain| (chain.name.to_string(), chain.rules.iter().map(bare).collect())).collect()
-    };
-    rules(one) == rules(other)
-}
-
 /// The name of a dump's node, and whether it is sure.
 fn named(
     dump: &Dump,
@@ -434,12 +272,4 @@ fn node_names(objects: &Objects) -> Vec<String> {
     let pods = objects.pods.iter().filter_map(|pod| pod["spec"]["nodeName"].as_str());
     let mut known = BTreeSet::new();
     nodes.chain(pods).filter(|name| known.insert(*name)).map(str::to_owned).collect()
-}
-
-/// A file's name as that of a node.
-fn sanitized(text: &str) -> String {
-    let text = text.to_lowercase();
-    let endings = [".txt", ".log", ".out", ".md", ".rules", ".save", ".yaml", ".json", ".gz", ".tar"];
-    let stem = endings.iter().fold(text.as_str(), |text, ending| text.strip_suffix(ending).unwrap_or(text));
-    if stem.chars().any(|letter| letter.is_ascii_alphanumeric()) { valid(stem) } else { String::new() }
 }

@@ -7,10 +7,11 @@ use svclab_rules::nftables;
 
 use super::Assumption;
 use super::connections::{Connections, connections};
-use super::dumps::{NodeFile, dumps};
+use super::dumps::dumps;
 use super::endpoint_nodes::assign_nodes;
 use super::interfaces;
 use super::merge::Objects;
+use super::node_file::NodeFile;
 use super::objects::{Assumed, from_objects};
 use super::routes::Routes;
 use super::rules::{Dump, configurations, from_dumps};
@@ -33,7 +34,7 @@ pub fn from_evidence(
     given: &[NodeFile],
     wanted: Connections,
 ) -> Result<Assumed, Diagnostics> {
-    let mut objects = shown_objects(evidence);
+    let mut objects = objects_of(evidence);
     let mut notes = Vec::new();
     let mut left_out: Vec<String> = evidence.rules_not_read().into_iter().collect();
     let dumps = dumps(evidence, given, &objects, (&mut notes, &mut left_out));
@@ -98,7 +99,7 @@ fn add_other_tables(evidence: &Evidence, assumed: &mut Assumed) {
 pub fn from_pair(sides: [(&Evidence, &Path); 2]) -> Option<Result<[Assumed; 2], Diagnostics>> {
     let mut all = Evidence::default();
     sides.iter().for_each(|(evidence, path)| all.add(&path.to_string_lossy(), (*evidence).clone()));
-    let objects = shown_objects(&all);
+    let objects = objects_of(&all);
     let mut notes = [Vec::new(), Vec::new()];
     let mut left_out = [0, 1].map(|at| sides[at].0.rules_not_read().into_iter().collect::<Vec<_>>());
     let [first, second] = [0, 1].map(|at| dumps(sides[at].0, &[], &objects, (&mut notes[at], &mut left_out[at])));
@@ -320,6 +321,6 @@ fn words_of_settings(left_out: &[String]) -> Option<String> {
 }
 
 /// The objects, releases and configurations that evidence shows.
-fn shown_objects(evidence: &Evidence) -> Objects {
+fn objects_of(evidence: &Evidence) -> Objects {
     Objects { releases: releases(evidence), configurations: configurations(evidence), ..Objects::of(objects(evidence)) }
 }

@@ -1,8 +1,8 @@
 //! Scenarios for other inputs: Kubernetes objects, evidence from issues and dumps, and a probe given on the command line (`ad_hoc`,
 //! `flow_args`).
 //!
-//! 1. `dumps`: the rules in evidence → those of each node; `merge`: its objects, completed by what rules show, with `ranges` for pods,
-//!    `names` and `validity` as the API demands; `accessors` read single objects;
+//! 1. `machines`: the rules in evidence → those of each machine; `dumps`: → those of each node; `merge`: its objects, completed by what
+//!    rules show, with `ranges` for pods, `names` and `validity` as the API demands; `accessors` read single objects;
 //! 2. `rules`: dumps and objects → a scenario; `objects`: objects alone → a scenario;
 //! 3. `evidence`: all of these steps, and settings; `routes`: nodes and links from the routes of a dump; `connections`: entries of
 //!    connection tables; `probes`: a scenario → tests of every service port.
@@ -21,8 +21,10 @@ mod endpoint_pods;
 mod evidence;
 mod flow_args;
 mod interfaces;
+mod machines;
 mod merge;
 mod names;
+mod node_file;
 mod node_port_addresses;
 mod objects;
 mod probes;
@@ -37,10 +39,10 @@ pub(crate) use ad_hoc::{AdHocChange, is_typed, with_changes, with_files};
 pub use ad_hoc::{AdHocProbe, AdHocScenario, load_with_ad_hoc_probe};
 pub use assumption::Assumption;
 pub use connections::Connections;
-pub use dumps::NodeFile;
 pub use evidence::{from_evidence, from_pair};
 #[doc(hidden)]
 pub use flow_args::FlowArgs;
+pub use node_file::NodeFile;
 pub(crate) use node_port_addresses::find_unassigned;
 pub use objects::{Assumed, Deviation, cluster_cidrs, from_objects, is_allocated};
 pub use probes::tests;

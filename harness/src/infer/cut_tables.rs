@@ -1,6 +1,6 @@
 //! Endpoints of tables that are cut: `10.42.0.21:8080,10.42.1.33:8080 + 1 more...`. The listed ones are ready; others may be.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
 
 use serde_json::{Value, json};
@@ -11,8 +11,9 @@ use crate::evidence::{ListedEndpoint, endpoints, marked};
 
 /// Completes the Endpoints of which a table lists all addresses, and as many ports as their Service has: every port has all addresses.
 pub(super) fn complete(endpoints: &mut [Value], services: &[Value]) {
+    let named: HashMap<String, &Value> = services.iter().rev().map(|service| (name(service), service)).collect();
     for one in endpoints.iter_mut().filter(|one| one["grid"].is_object()) {
-        let Some(service) = services.iter().find(|service| name(service) == service_of(one)) else { continue };
+        let Some(service) = named.get(&service_of(one)) else { continue };
         let ports = service["spec"]["ports"].as_array().cloned().unwrap_or_default();
         if one["grid"]["count"] != ports.len() {
             continue;

@@ -1,6 +1,6 @@
 //! Rules that an excerpt would show if they were on the node: what `verify` of the same text fails by.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::net::SocketAddr;
 
 use svclab_rules::compare::{Difference, Fact, Policy, Subject};
@@ -85,19 +85,18 @@ fn line_of(view: &View<'_>, deviation: &Deviation, table: &str, chain: &str) -> 
 
 /// The severity of a missing fact and its effect on traffic; `None` if the fact depends on settings or endpoints that are assumed.
 pub(super) fn effect(view: &View<'_>, fact: &Fact) -> Option<(Severity, &'static str)> {
-    let is_shown = |endpoint: &str| {
-        let shows =
-            |port: &InferredPort| port.endpoints.iter().chain(&port.local).any(|known| known.to_string() == *endpoint);
-        view.ports.iter().flatten().any(shows)
-    };
+    let ports = || view.ports.iter().flatten();
+    let has =
+        |port: &InferredPort, endpoint: &SocketAddr| port.endpoints.contains(endpoint) || port.local.contains(endpoint);
+    let is_shown =
+        |endpoint: &str| endpoint.parse().is_ok_and(|endpoint: SocketAddr| ports().any(|port| has(port, &endpoint)));
     // Whether the policy admits others than this endpoint.
     let has_others = |policy: Policy, endpoint: &str| {
-        let has = |all: &BTreeSet<SocketAddr>| all.iter().any(|known| known.to_string() == endpoint);
-        let of_port = |port: &InferredPort| {
+        let admits_others = |port: &InferredPort, endpoint: &SocketAddr| {
             let admitted = if policy == Policy::Local { &port.local } else { &port.endpoints };
-            (has(&port.endpoints) || has(&port.local)) && admitted.iter().any(|known| known.to_string() != endpoint)
+            has(port, endpoint) && admitted.iter().any(|known| known != endpoint)
         };
-        view.ports.iter().flatten().any(of_port)
+        endpoint.parse().is_ok_and(|endpoint: SocketAddr| ports().any(|port| admits_others(port, &endpoint)))
     };
     match fact {
         Fact::Entry(_) | Fact::ClusterIp(_) => {

@@ -237,7 +237,7 @@ fn service(all: &dyn Fn(&str) -> Vec<String>, one: &dyn Fn(&str) -> Option<Strin
     if !ingress.is_empty() {
         service["status"] = json!({"loadBalancer": {"ingress": ingress}});
     }
-    if let Some(served) = endpoints::of_service(&listed, &service) {
+    if let Some(served) = endpoints::of_service(&listed, &service, is_cut) {
         service["served"] = served;
     }
     if is_cut { marked(service, true) } else { service }

@@ -35,12 +35,9 @@ pub(super) fn assume(
     let whole: Vec<&Dump> = dumps.iter().filter(|dump| dump.is_whole()).collect();
     let mode = dumps.first().map(Dump::mode).unwrap_or_default();
     let configuration = Configuration::of(&objects.configurations, mode);
-    let configured = |change: &dyn Fn(&mut ProxyConfig), proxy: &mut ProxyConfig| {
-        change(proxy);
-        configuration.iter().for_each(|configuration| configuration.apply(proxy));
-    };
+    let configure = |proxy: &mut ProxyConfig| configuration.iter().for_each(|configuration| configuration.apply(proxy));
     cluster.proxy = read(&inferred.proxy, around, mode);
-    configured(&|_| {}, &mut cluster.proxy);
+    configure(&mut cluster.proxy);
     let is_assumed = lacks_local_sources(&cluster.proxy) && !dumps.iter().any(Dump::shows_local_sources);
     if is_assumed {
         cluster.proxy.cluster_cidrs = pod_ranges(cluster);
@@ -52,13 +49,19 @@ pub(super) fn assume(
     let mut closest = trials.differences(cluster, &cluster.proxy);
     // Of releases that write the same, the newest.
     for version in Profile::kinds().rev() {
-        let version = |proxy: &mut ProxyConfig| proxy.version = version.to_string();
-        choose(&mut trials, cluster, &mut closest, &|proxy| configured(&version, proxy));
+        choose(&mut trials, cluster, &mut closest, &|proxy| {
+            proxy.version = version.to_string();
+            configure(proxy);
+        });
     }
-    let localhost = |proxy: &mut ProxyConfig| proxy.localhost_node_ports = !proxy.localhost_node_ports;
-    let liberal = |proxy: &mut ProxyConfig| proxy.tcp_be_liberal = !proxy.tcp_be_liberal;
-    choose(&mut trials, cluster, &mut closest, &|proxy| configured(&localhost, proxy));
-    choose(&mut trials, cluster, &mut closest, &|proxy| configured(&liberal, proxy));
+    choose(&mut trials, cluster, &mut closest, &|proxy| {
+        proxy.localhost_node_ports = !proxy.localhost_node_ports;
+        configure(proxy);
+    });
+    choose(&mut trials, cluster, &mut closest, &|proxy| {
+        proxy.tcp_be_liberal = !proxy.tcp_be_liberal;
+        configure(proxy);
+    });
     if closest.as_deref().is_some_and(<[Finding]>::is_empty) {
         // Only whether other releases write the same rules matters then.
         trials.most = 1;

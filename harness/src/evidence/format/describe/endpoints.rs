@@ -81,7 +81,7 @@ pub(super) fn endpoints(lines: &[Line<'_>], metadata: &Value) -> Value {
 }
 
 /// The Endpoints that the description of a Service lists for each of its ports; `None` if it lists none.
-pub(super) fn of_service(listed: &[String], service: &Value) -> Option<Value> {
+pub(super) fn of_service(listed: &[String], service: &Value, is_cut: bool) -> Option<Value> {
     let ports = service["spec"]["ports"].as_array()?;
     if listed.is_empty() || listed.len() != ports.len() {
         return None;
@@ -98,7 +98,6 @@ pub(super) fn of_service(listed: &[String], service: &Value) -> Option<Value> {
             json!({"addresses": addresses, "ports": [served]})
         }));
     }
-    let is_cut = listed.iter().any(|text| text.ends_with("more..."));
     let metadata = &service["metadata"];
     let endpoints = json!({"apiVersion": "v1", "kind": "Endpoints", "metadata": metadata, "subsets": subsets});
     Some(marked(endpoints, is_cut))

@@ -36,7 +36,7 @@ pub(crate) struct Args {
     path: Option<PathBuf>,
     #[command(flatten)]
     inputs: InputArgs,
-    /// The node [default: the first one]
+    /// The node [default: the first one; with --diff, every node that FILE names]
     #[arg(long, value_name = "NAME")]
     node: Option<String>,
     /// The kube-proxy release, such as 1.30 [default: the scenario's; 1.30]

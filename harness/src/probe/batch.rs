@@ -1,11 +1,12 @@
 //! Sending and receiving many frames in one system call.
 
 use std::io::{self, IoSlice, IoSliceMut};
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::sys::socket::{LinkAddr, MsgFlags, MultiHeaders, SockaddrStorage, recvmmsg, sendmmsg};
+use socket2::Socket;
 
 use crate::kernel::patience;
 use crate::wire::Template;
@@ -20,8 +21,39 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Frames or packets that are sent together.
 pub(super) type Frames = [[u8; Template::MAX_LEN]];
 
+/// A socket that many packets are written to.
+pub(super) enum Outgoing {
+    /// A packet socket, which the prober owns. It queues frames on a link, before any rule counts them.
+    Wire(RawFd),
+    /// A raw socket of a process. When a call returns, its packets have passed the rules of OUTPUT.
+    Process(Socket),
+}
+
+impl Outgoing {
+    fn fd(&self) -> RawFd {
+        match self {
+            Self::Wire(fd) => *fd,
+            Self::Process(socket) => socket.as_raw_fd(),
+        }
+    }
+
+    /// The maximum number of packets per call. sendmmsg(2) reports an error only for its first packet: if a later one fails, the next call
+    /// begins with that packet again. A link that refused a frame must get it again, but a packet that a rule dropped must not be sent twice.
+    fn most_per_call(&self) -> usize {
+        match self {
+            Self::Wire(_) => BATCH,
+            Self::Process(_) => 1,
+        }
+    }
+
+    /// Sends packets of one length.
+    pub(super) fn send(&self, packets: &Frames, length: usize) -> io::Result<()> {
+        packets.chunks(self.most_per_call()).try_for_each(|some| send_all(self.fd(), some, length))
+    }
+}
+
 /// Sends packets of one length over a bound or connected socket.
-pub(super) fn send_all(fd: RawFd, frames: &Frames, length: usize) -> io::Result<()> {
+fn send_all(fd: RawFd, frames: &Frames, length: usize) -> io::Result<()> {
     let begin = Instant::now();
     let mut left = frames;
     while !left.is_empty() {

@@ -1,7 +1,6 @@
 //! Many flows at once: sent from several CPUs, counted where they are delivered.
 
 use std::collections::HashMap;
-use std::os::fd::AsRawFd;
 
 use socket2::{Domain, Protocol as SocketProtocol, Socket, Type};
 
@@ -10,6 +9,7 @@ use std::sync::Arc;
 
 use svclab_rules::cluster::Family;
 
+use super::batch::Outgoing;
 use super::count::Count;
 use super::flow::FlowRequest;
 use super::flow_queue::{FLUSH_EVERY, FlowQueue};
@@ -206,7 +206,7 @@ impl Prober<'_> {
             let (source_mac, destination_mac) = self.macs(netns, to.ip(), via);
             let template = Template::frame(source_mac, destination_mac, to, protocol);
             let template = template.map_err(|error| self.unencodable(netns, &error))?;
-            return Ok(Outlet { netns: name, source, template, fd: self.wire(netns)?.fd(), _socket: None });
+            return Ok(Outlet { netns: name, source, template, socket: Outgoing::Wire(self.wire(netns)?.fd()) });
         }
         let template = Template::packet(to, protocol).map_err(|error| self.unencodable(netns, &error))?;
         let opened = self.lab.inside(netns, || {
@@ -217,7 +217,7 @@ impl Prober<'_> {
             Ok(socket)
         })?;
         let socket: Socket = opened.map_err(LabError::socket(&name, "opening a socket for many packets"))?;
-        Ok(Outlet { netns: name, source, template, fd: socket.as_raw_fd(), _socket: Some(socket) })
+        Ok(Outlet { netns: name, source, template, socket: Outgoing::Process(socket) })
     }
 
     /// Reads and discards packets that earlier probes left in flight. Returns their number.

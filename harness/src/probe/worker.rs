@@ -2,14 +2,11 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
-use std::os::fd::RawFd;
 use std::panic::resume_unwind;
 use std::thread::{self, ScopedJoinHandle};
 
-use socket2::Socket;
-
 use super::ProbeError;
-use super::batch::{BATCH, send_all};
+use super::batch::{BATCH, Outgoing};
 use super::count::Count;
 use super::drain::until_nothing_is_held;
 use super::flow_queue::FlowQueue;
@@ -27,9 +24,7 @@ pub(super) struct Outlet {
     pub(super) netns: String,
     pub(super) source: IpAddr,
     pub(super) template: Template,
-    pub(super) fd: RawFd,
-    /// The socket of a process; for a wire, the prober owns it.
-    pub(super) _socket: Option<Socket>,
+    pub(super) socket: Outgoing,
 }
 
 /// A worker that sends flows from one CPU and counts those that arrive. The whole path of a packet is processed by the
@@ -142,7 +137,7 @@ impl Worker {
             self.outlet.template.fill(SocketAddr::new(self.outlet.source, port), tag, frame);
             size += 1;
         }
-        let sending = send_all(self.outlet.fd, &frames[..size], self.outlet.template.len());
+        let sending = self.outlet.socket.send(&frames[..size], self.outlet.template.len());
         Ok(sending.map_err(LabError::socket(&self.outlet.netns, "sending many packets"))?)
     }
 

@@ -128,3 +128,32 @@ fn flows_that_find_no_port_are_lost_although_they_are_sent_again() {
         });
     });
 }
+
+/// Rules count a dropped packet of a process once: if it were sent again, they would count more flows than were sent.
+#[rstest]
+fn a_flow_that_a_rule_of_output_drops_is_sent_once(#[values("IPv4", "IPv6")] family: &str) {
+    const EVERY: u64 = 4;
+    let family_of_rules = family.to_lowercase();
+    let rules = format!(
+        "rules:
+  worker:
+    install: before
+    family: {family_of_rules}
+    text: |
+      *filter
+      -A OUTPUT -p udp -m statistic --mode nth --every {EVERY} --packet 0 -j DROP
+      COMMIT
+"
+    );
+    let scenario = read(&format!("{}{rules}", text("node/worker", family, "UDP")));
+    testing::privileged(|| {
+        in_a_lab(&scenario, |lab| {
+            let mut prober = Prober::new(lab, &scenario.cluster).expect("sockets");
+            let probe = probe(&scenario, FLOWS);
+            let tally = prober.cross_checked(&probe, |prober| prober.count(&probe, FLOWS)).expect("a count");
+            assert_eq!((tally.lost, tally.resent), (FLOWS / EVERY, 0), "{tally:?}");
+            let translated = tally.translated.as_ref().expect("counters").by_destination();
+            assert_eq!(translated.values().sum::<u64>(), FLOWS);
+        });
+    });
+}

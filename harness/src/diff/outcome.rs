@@ -91,11 +91,6 @@ const MAX_LISTED: usize = 4;
 
 /// Returns the outcomes of a packet as text, each with its share.
 pub(super) fn words(prediction: Option<&Prediction>) -> Vec<String> {
-    let Some(prediction) = prediction else { return vec!["no usable source address".to_owned()] };
-    let all = &prediction.branches;
-    let mut words: Vec<String> = all.iter().take(MAX_LISTED).map(ToString::to_string).collect();
-    if let Some(more) = all.len().checked_sub(MAX_LISTED + 1) {
-        words.push(format!("and {} more", more + 1));
-    }
-    words
+    let none = || vec!["no usable source address".to_owned()];
+    prediction.map_or_else(none, |prediction| prediction.outcome_lines(MAX_LISTED))
 }

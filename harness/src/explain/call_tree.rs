@@ -23,10 +23,16 @@ struct Open<'m> {
     len: usize,
     /// The line of the jump to it.
     jump: Option<usize>,
+    /// Whether it is that of an endpoint, in which every packet should match a rule.
+    is_endpoints: bool,
 }
+
+/// The text of a rule, by its table, its chain and its number.
+pub(super) type RuleText<'t> = dyn Fn(&str, &str, usize) -> Option<String> + 't;
 
 /// A call tree under construction.
 struct Builder<'m> {
+    text_of: &'m RuleText<'m>,
     lines: Vec<RuleVisit>,
     open: Vec<Open<'m>>,
     passed: usize,
@@ -36,8 +42,13 @@ struct Builder<'m> {
 
 /// Orders the matched rules. `share` is the share of packets that enter the hook, and is set to the share that leaves it. `kernel` has for
 /// each rule whether the kernel matched it too.
-pub(super) fn call_tree(matched: &[MatchedRule<'_>], kernel: &[Option<bool>], share: &mut Share) -> CallTree {
-    let mut builder = Builder { lines: Vec::new(), open: Vec::new(), passed: 0, share: *share };
+pub(super) fn call_tree(
+    matched: &[MatchedRule<'_>],
+    kernel: &[Option<bool>],
+    share: &mut Share,
+    text_of: &RuleText<'_>,
+) -> CallTree {
+    let mut builder = Builder { text_of, lines: Vec::new(), open: Vec::new(), passed: 0, share: *share };
     let mut table = "";
     for (position, one) in matched.iter().enumerate() {
         if one.place.table != table {
@@ -71,7 +82,7 @@ impl<'m> Builder<'m> {
         }
         if self.open.last().is_none_or(|open| open.chain != chain) {
             self.close_all();
-            self.open.push(Open { chain, last: 0, len: matched.rule.chain_len(), jump: None });
+            self.open.push(Open { chain, last: 0, len: matched.rule.chain_len(), jump: None, is_endpoints: false });
         }
         let depth = self.open.len() - 1;
         let Some(here) = self.open.last_mut() else { return };
@@ -85,11 +96,15 @@ impl<'m> Builder<'m> {
         };
         self.lines.push(RuleVisit { kernel, ..line(matched, depth, passed, self.share) });
         let jump = Some(self.lines.len() - 1);
+        let opened = |chain, len| {
+            let is_endpoints = matched.rule.is_endpoint_chain(chain);
+            Open { chain, last: 0, len, jump, is_endpoints }
+        };
         match matched.next_hook {
-            RuleExit::Jump { chain, of } => self.open.push(Open { chain, last: 0, len: of, jump }),
+            RuleExit::Jump { chain, of } => self.open.push(opened(chain, of)),
             RuleExit::Goto { chain, of } => {
                 self.open.pop();
-                self.open.push(Open { chain, last: 0, len: of, jump });
+                self.open.push(opened(chain, of));
             }
             RuleExit::Rule | RuleExit::Return | RuleExit::Accept | RuleExit::End => {}
         }
@@ -102,12 +117,22 @@ impl<'m> Builder<'m> {
     fn close(&mut self) {
         let Some(open) = self.open.pop() else { return };
         self.passed += open.len - open.last;
-        // A jump to a chain without a matching rule is omitted.
+        // A jump to a chain without a matching rule is omitted, unless that is why the packet is lost.
         let is_idle = |jump: &usize| jump + 1 == self.lines.len() && self.lines[*jump].kernel != Some(false);
-        if let Some(jump) = open.jump.filter(is_idle) {
-            self.lines.truncate(jump);
-            self.passed += 1;
+        match open.jump.filter(is_idle) {
+            Some(jump) if open.is_endpoints => self.lines[jump].note = Some(self.unmatched(&open, &self.lines[jump])),
+            Some(jump) => {
+                self.lines.truncate(jump);
+                self.passed += 1;
+            }
+            None => {}
         }
+    }
+
+    /// Says that no rule of an endpoint's chain matches; the last is the one that should translate.
+    fn unmatched(&self, chain: &Open<'_>, jump: &RuleVisit) -> String {
+        let last = (self.text_of)(&jump.table, chain.chain, chain.len).map(|text| format!("; the last is `{text}`"));
+        format!("no rule of {} matches the packet{}", chain.chain, last.unwrap_or_default())
     }
 
     fn close_all(&mut self) {

@@ -187,7 +187,8 @@ fn visits_of(
 }
 
 fn visit(network: &Network<'_>, stage: &Stage, traced: &[Option<bool>], next: String, share: &mut Share) -> HookVisit {
-    let CallTree { lines, without_effect } = call_tree(&network.matched_rules(stage), traced, share);
+    let text_of = |table: &str, chain: &str, number: usize| network.text_of_rule(stage, (table, chain, number));
+    let CallTree { lines, without_effect } = call_tree(&network.matched_rules(stage), traced, share, &text_of);
     let name = |interface: Option<svclab_rules::walk::Interface>| interface.map(|one| one.name().to_owned());
     HookVisit {
         place: network.topology().namespaces[stage.netns].name.clone(),

@@ -65,21 +65,25 @@ impl<'n> RuleExit<'n> {
     }
 }
 
-/// A rule that decided about a packet.
+/// A rule, or the policy of a chain, that decided about a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Decisive {
+    /// The namespace.
+    pub netns: String,
     /// The hook.
     pub hook: Hook,
-    /// Its place.
-    pub place: RulePlace,
+    /// The table.
+    pub table: String,
+    /// The rule as text, or the policy.
+    pub text: String,
     /// Whether it only jumps to another chain and has no effect of its own.
     pub only_leads: bool,
 }
 
 impl fmt::Display for Decisive {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { hook, place, .. } = self;
-        write!(f, "{}  {hook} {}  {}", place.netns, place.table, place.text)
+        let Self { netns, hook, table, text, .. } = self;
+        write!(f, "{netns}  {hook} {table}  {text}")
     }
 }
 
@@ -95,6 +99,12 @@ impl Network<'_> {
             Some(MatchedRule { place, did: step.did, next_hook: rules.next_hook(step.then), rule, packet: stage.came })
         };
         stage.path.steps().iter().filter_map(matched).collect()
+    }
+
+    /// The text of a rule of a hook's namespace, by its table, its chain and its number.
+    pub(crate) fn text_of_rule(&self, stage: &Stage, (table, chain, number): (&str, &str, usize)) -> Option<String> {
+        let rules = self.machines[stage.netns].rules(stage.family)?;
+        rules.numbered(table, chain, number).map(|rule| rule.print(stage.family, chain))
     }
 
     /// Whether rules other than kube-proxy's determined the outcome of a packet: they dropped or rejected it, are not modelled, or gave it
@@ -119,9 +129,33 @@ impl Network<'_> {
     }
 
     /// The rules that had an effect on a packet, and the jumps that led to them. Jumps into chains without an effect
-    /// are left out, except jumps to endpoints, which should have an effect on every packet.
-    pub(crate) fn decisive_rules(&self, stages: &[Arc<Stage>]) -> Vec<Decisive> {
-        self.decisive(stages).iter().filter_map(|one| self.placed(one)).collect()
+    /// are left out, except jumps to endpoints, which should have an effect on every packet. If the reply or the rejection is lost, those
+    /// on its path follow; the policy that drops a packet is the last.
+    pub(crate) fn decisive_rules(&self, branch: &PredictedBranch) -> Vec<Decisive> {
+        let PredictedBranch { stages, back, outcome, .. } = branch;
+        let (is_lost_on_return, cause) = match outcome {
+            PredictedOutcome::Dropped { cause, rejected_at, .. } => (rejected_at.is_some(), Some(cause)),
+            PredictedOutcome::Delivered { reply: PredictedReply::Lost { cause, .. }, .. } => (true, Some(cause)),
+            PredictedOutcome::Delivered { reply: PredictedReply::Unknown(_), .. } => (true, None),
+            _ => (false, None),
+        };
+        let back = if is_lost_on_return { back.as_slice() } else { &[] };
+        let of_path = [stages.as_slice(), back].into_iter().flat_map(|path| self.decisive(path));
+        let rules = of_path.filter_map(|one| {
+            let RulePlace { netns, table, text, .. } = self.place_of(&one)?;
+            Some(Decisive { netns, hook: one.stage.hook, table, text, only_leads: one.rule.only_jumps() })
+        });
+        let policy = back.last().or(stages.last()).zip(cause).and_then(|(stage, cause)| match cause {
+            Cause::Policy { table, chain } => Some(Decisive {
+                netns: self.topology.namespaces[stage.netns].name.clone(),
+                hook: stage.hook,
+                table: table.clone(),
+                text: format!("policy of {chain}: DROP"),
+                only_leads: false,
+            }),
+            _ => None,
+        });
+        rules.chain(policy).collect()
     }
 
     /// The rule that decided the fate of a packet: the last one that drops, rejects or translates it before routing, otherwise the last
@@ -130,7 +164,7 @@ impl Network<'_> {
         let deciding = self.decisive(stages);
         let before_routing =
             deciding.iter().rev().find(|one| !one.rule.only_jumps() && one.stage.hook.translates_destination());
-        before_routing.or(deciding.last()).and_then(|one| self.placed(one)).map(|one| one.place)
+        before_routing.or(deciding.last()).and_then(|one| self.place_of(one))
     }
 
     /// Whether a rule that matches packets in the connection state INVALID ended the path of a packet or of its reply.
@@ -152,9 +186,10 @@ impl Network<'_> {
             for step in stage.path.steps().into_iter().rev() {
                 let Some((chain, rule)) = rules.rule(step.rule) else { continue };
                 let is_matched = matches!(step.did, Evaluated::Match(_) | Evaluated::Stop);
-                let leads = led_to.last().is_some_and(|next| rules.is_led_to(step.then, next.chain));
+                let leads = led_to.last().is_some_and(|next| rules.next_chain(step.then) == Some(next.chain));
                 let decides = matches!(step.then, Then::Accept | Then::End) || rule.has_effect();
-                if is_matched && (leads || decides || rule.leads_to_endpoint()) {
+                let is_for_endpoint = || rules.next_chain(step.then).is_some_and(|next| rule.is_endpoint_chain(next));
+                if is_matched && (leads || decides || is_for_endpoint()) {
                     led_to.push(DecidingRule { stage, id: step.rule, chain, rule });
                 }
             }
@@ -163,9 +198,8 @@ impl Network<'_> {
         deciding
     }
 
-    fn placed(&self, one: &DecidingRule<'_>) -> Option<Decisive> {
-        let place = self.machines[one.stage.netns].place(one.stage.family, one.id)?;
-        Some(Decisive { hook: one.stage.hook, only_leads: one.rule.only_jumps(), place })
+    fn place_of(&self, one: &DecidingRule<'_>) -> Option<RulePlace> {
+        self.machines[one.stage.netns].place(one.stage.family, one.id)
     }
 }
 

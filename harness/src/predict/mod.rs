@@ -51,7 +51,7 @@ use svclab_rules::walk::{Connection, Effect, Environment, Field, Narrowing, Pack
 
 use crate::documents::Document;
 use crate::scenario::{Probe, Shape, Vantage};
-use crate::topology::{NetnsId, Role, Sender, Topology};
+use crate::topology::{Deviation, NetnsId, Sender, Topology};
 use crate::wire::Mac;
 use connections::Restored;
 use machine::Machine;
@@ -210,9 +210,9 @@ impl<'a> Network<'a> {
         Ok(Self { topology, cluster, machines, by_mac, near, restored })
     }
 
-    /// The network with the settings and bridges that Kubernetes expects: see [`Topology::with_default_settings`].
-    pub(crate) fn with_default_settings(&self) -> Self {
-        let topology = self.topology.with_default_settings();
+    /// The network without some of its deviations from what Kubernetes expects.
+    pub(crate) fn without<'d>(&self, deviations: impl IntoIterator<Item = &'d Deviation>) -> Self {
+        let topology = self.topology.without(deviations);
         let machines = self.machines.iter().zip(&topology.namespaces);
         let machines = machines.map(|(machine, netns)| machine.with_settings_of(netns, &topology)).collect();
         let (by_mac, near) = (self.by_mac.clone(), Arc::clone(&self.near));
@@ -320,17 +320,6 @@ impl<'a> Network<'a> {
     /// The plan of the network.
     pub(crate) fn topology(&self) -> &Topology {
         &self.topology
-    }
-
-    /// The owner of the link between two namespaces: the one farther from the underlay.
-    fn link_owner(&self, one: NetnsId, other: NetnsId) -> String {
-        let distance = |netns: NetnsId| match self.machines[netns].netns.role {
-            Role::Underlay => 0,
-            Role::Node => 1,
-            Role::Pod | Role::RoutingPod | Role::Host => 2,
-        };
-        let owner = if distance(one) > distance(other) { one } else { other };
-        self.machines[owner].netns.name.clone()
     }
 
     /// The source address of a sender's packets.

@@ -45,6 +45,26 @@ pub(crate) struct PredictedBranch {
     pub forked: Vec<ForkedSources>,
 }
 
+impl Prediction {
+    /// The outcomes with their shares, one line each, `most` at most: branches may differ in their rules alone.
+    pub(crate) fn outcome_lines(&self, most: usize) -> Vec<String> {
+        let mut outcomes: Vec<(Share, &PredictedOutcome)> = Vec::new();
+        for PredictedBranch { share, outcome, .. } in &self.branches {
+            match outcomes.iter_mut().find(|(_, known)| *known == outcome) {
+                Some((all, _)) => *all = all.plus(*share),
+                None => outcomes.push((*share, outcome)),
+            }
+        }
+        let line = |(share, outcome): (Share, &PredictedOutcome)| match share {
+            Share::ONE => outcome.to_string(),
+            share => format!("{share}: {outcome}"),
+        };
+        let more = outcomes.len().saturating_sub(most);
+        let more = (more > 0).then(|| format!("and {more} more"));
+        outcomes.into_iter().take(most).map(line).chain(more).collect()
+    }
+}
+
 impl PredictedBranch {
     /// Whether packets of a source have another outcome.
     pub(super) fn is_forked(&self, source: u128) -> bool {
@@ -233,16 +253,6 @@ impl Cause {
     /// Whether the cause is a rule, not the network or a host's default behaviour.
     pub(crate) fn is_by_rule(&self) -> bool {
         matches!(self, Self::Rule(_) | Self::NoAddress)
-    }
-}
-
-/// Writes the outcome, with its share unless it is that of all packets.
-impl fmt::Display for PredictedBranch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.share {
-            Share::ONE => write!(f, "{}", self.outcome),
-            share => write!(f, "{share}: {}", self.outcome),
-        }
     }
 }
 

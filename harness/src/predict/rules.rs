@@ -87,9 +87,12 @@ impl Rules {
         installed.find_map(|(rules, index)| rules.rule(index, self.family, table, chain, at))
     }
 
-    /// Whether a packet continues in a chain of this name.
-    pub(super) fn is_led_to(&self, then: Then, chain: &str) -> bool {
-        matches!(then, Then::Jump(to) | Then::Goto(to) if self.chain(to).1 == chain)
+    /// The chain that a packet continues in.
+    pub(super) fn next_chain(&self, then: Then) -> Option<&str> {
+        match then {
+            Then::Jump(to) | Then::Goto(to) => Some(self.chain(to).1),
+            Then::Rule | Then::Return | Then::Accept | Then::End => None,
+        }
     }
 
     /// Where a packet continues after a rule.

@@ -161,7 +161,7 @@ impl<'n, 'a> Traversal<'n, 'a> {
         state.packet.mark = 0;
         let loss = own.impairment.loss;
         if !loss.is_zero() {
-            let owner = self.network.link_owner(netns, end.netns);
+            let owner = self.network.topology.link_owner(netns, end.netns).to_owned();
             let share = |millionths: u32| Share::of(millionths, ALL_MILLIONTHS).within(state.share);
             let (lost, rest) = (share(loss.millionths()), share(ALL_MILLIONTHS - loss.millionths()));
             self.lose(netns, PacketState { share: lost, ..state.clone() }, Cause::Loss(owner));
@@ -186,7 +186,8 @@ impl<'n, 'a> Traversal<'n, 'a> {
     /// The reason why one end of a link does not send.
     pub(super) fn cause_on_link(&self, netns: NetnsId, end: &topology::Interface) -> Option<Cause> {
         let (InterfaceKind::VethOwner(far) | InterfaceKind::VethPeer(far)) = end.kind else { return None };
-        (end.carrier != Carrier::Up).then(|| Cause::LinkDown(self.network.link_owner(netns, far.netns)))
+        (end.carrier != Carrier::Up)
+            .then(|| Cause::LinkDown(self.network.topology.link_owner(netns, far.netns).to_owned()))
     }
 
     /// Receives a packet at a pod or an outside host.

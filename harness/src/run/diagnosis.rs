@@ -17,9 +17,9 @@ use crate::sources::{Context, FlowOutcome, Sources, promise_words};
 use crate::trace::{Difference, Passage, Traced, TracedWhat, nearest, send_traced};
 
 /// The maximum number of rules shown, so that a failure fits on a screen.
-const MAX_RULES: usize = 10;
-/// The maximum number of branches of a prediction shown.
-const MAX_BRANCHES: usize = 4;
+const MAX_RULES: usize = 7;
+/// The maximum number of outcomes of a prediction shown.
+const MAX_OUTCOMES: usize = 4;
 
 /// A failed probe and its state.
 pub(super) struct Failure<'a> {
@@ -63,7 +63,7 @@ impl Failure<'_> {
             prediction.map(|prediction| TakenBranch::of(&context.network, prediction, &seen, traced.as_deref().ok()));
         let diagnosis = Diagnosis {
             promise: sources.as_ref().map(|sources| promise_words(&sources.promise)),
-            prediction: prediction.map(branches).unwrap_or_default(),
+            prediction: prediction.map(|prediction| prediction.outcome_lines(MAX_OUTCOMES)).unwrap_or_default(),
             unpredicted: prediction.is_none().then(|| unpredicted(probe).to_owned()),
             observation: seen.to_string(),
             meaning: sources.as_ref().map(|sources| meaning(sources, first)).unwrap_or_default(),
@@ -132,16 +132,6 @@ fn depended_on_state(sources: &Sources<'_, '_>, first: &Observation) -> bool {
     outcomes.is_some() && sources.seen.as_ref().is_some_and(can_become) && !can_become(&FlowOutcome::observed(first))
 }
 
-/// The branches of a prediction, one line each.
-fn branches(prediction: &Prediction) -> Vec<String> {
-    let all = &prediction.branches;
-    let mut lines: Vec<String> = all.iter().take(MAX_BRANCHES).map(ToString::to_string).collect();
-    if let Some(more) = all.len().checked_sub(MAX_BRANCHES).filter(|more| *more > 0) {
-        lines.push(format!("and {more} more"));
-    }
-    lines
-}
-
 /// The predicted branch that the kernel took, as far as it followed one.
 struct TakenBranch {
     rules: Vec<RuleExcerpt>,
@@ -181,16 +171,16 @@ fn difference_words(difference: &Difference) -> Vec<String> {
 
 /// The deciding rules by machine, without those that every packet passes.
 fn excerpts(network: &Network<'_>, branch: &PredictedBranch) -> Vec<RuleExcerpt> {
-    let mut rules = network.decisive_rules(&branch.stages);
+    let mut rules = network.decisive_rules(branch);
     rules.retain(|rule| !rule.only_leads);
     // The last rules decided.
     let more = rules.len().saturating_sub(MAX_RULES);
     let mut excerpts: Vec<RuleExcerpt> = Vec::new();
     for rule in rules.drain(more..) {
-        let line = format!("{}: {}", rule.place.table, rule.place.text);
-        match excerpts.last_mut().filter(|excerpt| excerpt.place == rule.place.netns) {
+        let line = format!("{}: {}", rule.table, rule.text);
+        match excerpts.last_mut().filter(|excerpt| excerpt.place == rule.netns) {
             Some(excerpt) => excerpt.lines.push(line),
-            None => excerpts.push(RuleExcerpt { place: rule.place.netns, lines: vec![line] }),
+            None => excerpts.push(RuleExcerpt { place: rule.netns, lines: vec![line] }),
         }
     }
     excerpts

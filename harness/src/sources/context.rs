@@ -11,19 +11,42 @@ use super::compare::Comparison;
 use crate::documents::Document;
 use crate::predict::{Network, PredictError, PredictedOutcome};
 use crate::scenario::{ConntrackEntry, Host, Probe, Vantage};
-use crate::topology::{Netns, Topology};
+use crate::text::list;
+use crate::topology::{Deviation, Netns, Topology};
 
 /// A state of a cluster, with everything that the promise and the prediction for its flows depend on.
 pub(crate) struct Context<'a> {
     hosts: &'a [Host],
     /// The plan with its rules.
     pub(crate) network: Network<'a>,
-    /// The same rules with default settings, built only if a promise is broken.
-    with_defaults: OnceLock<Network<'a>>,
+    /// The same rules in networks that deviate less from what Kubernetes expects, built only if a promise is broken.
+    repaired: OnceLock<Option<Repaired<'a>>>,
     /// The same network with empty connection tables, `None` where they are empty already: needed in the same place.
     without_connections: OnceLock<Option<Network<'a>>>,
     promises: Promises<'a>,
     pub(super) comparison: Comparison,
+}
+
+/// The most deviations of a network that are named.
+const MAX_NAMED: usize = 5;
+
+/// The same rules in networks that deviate less from what Kubernetes expects.
+struct Repaired<'a> {
+    /// Without any deviation.
+    all: Network<'a>,
+    /// Without one deviation each, which is in words.
+    each: Vec<(String, Network<'a>)>,
+}
+
+impl<'a> Repaired<'a> {
+    /// `None` if there is no deviation.
+    fn of(network: &Network<'a>) -> Option<Self> {
+        let topology = network.topology();
+        let deviations = topology.deviations();
+        let without = |one: &Deviation| (topology.words_of_deviation(one), network.without([one]));
+        let each = deviations.iter().map(without).collect();
+        (!deviations.is_empty()).then(|| Self { all: network.without(&deviations), each })
+    }
 }
 
 impl<'a> Context<'a> {
@@ -44,14 +67,14 @@ impl<'a> Context<'a> {
         let promises = Promises::of(cluster).map_err(Unsupported::from)?;
         let comparison = Comparison::of(topology, cluster).map_err(Unsupported::from)?;
         let network = Network::of(topology, documents, cluster)?;
-        let (with_defaults, without_connections) = (OnceLock::new(), OnceLock::new());
-        Ok(Self { hosts, network, with_defaults, without_connections, promises, comparison })
+        let (repaired, without_connections) = (OnceLock::new(), OnceLock::new());
+        Ok(Self { hosts, network, repaired, without_connections, promises, comparison })
     }
 
     /// The context with entries in conntrack tables from the start.
     pub(crate) fn with_connections(self, entries: &[ConntrackEntry]) -> Self {
-        let (with_defaults, without_connections) = (OnceLock::new(), OnceLock::new());
-        Self { network: self.network.with_connections(entries), with_defaults, without_connections, ..self }
+        let (repaired, without_connections) = (OnceLock::new(), OnceLock::new());
+        Self { network: self.network.with_connections(entries), repaired, without_connections, ..self }
     }
 
     /// The question about a probe: see [`question`].
@@ -70,9 +93,15 @@ impl<'a> Context<'a> {
         move |outcome| self.comparison.words(&promise, outcome)
     }
 
-    /// The same rules in a network with default settings.
-    pub(super) fn with_defaults(&self) -> &Network<'a> {
-        self.with_defaults.get_or_init(|| self.network.with_default_settings())
+    /// The deviation of the network from what Kubernetes expects without which a condition holds, in words; all of them if it takes more
+    /// than one, `None` if the condition does not hold without any.
+    pub(super) fn cause_in_network(&self, holds: impl Fn(&Network<'_>) -> bool) -> Option<String> {
+        let Repaired { all, each } = self.repaired.get_or_init(|| Repaired::of(&self.network)).as_ref()?;
+        if !holds(all) {
+            return None;
+        }
+        let one = each.iter().find(|(_, network)| holds(network));
+        Some(one.map_or_else(|| list(each.iter().map(|(words, _)| words), MAX_NAMED), |(words, _)| words.clone()))
     }
 
     /// The same network with empty connection tables; `None` where they are empty already.

@@ -229,12 +229,14 @@ impl<'c, 'a> Sources<'c, 'a> {
         let would_keep = |network: &Network<'_>| {
             self.sent.predict(network).is_some_and(|prediction| self.broken(&prediction).is_none())
         };
-        let disagreement = match () {
-            () if self.context.without_connections().is_some_and(would_keep) => Disagreement::Connection,
-            () if would_keep(self.context.with_defaults()) => Disagreement::Network,
-            () => Disagreement::Rules,
-        };
-        (disagreement, format!("{}{}", self.branch_in_short(branch), self.promised_elsewhere(branch)))
+        let what = format!("{}{}", self.branch_in_short(branch), self.promised_elsewhere(branch));
+        if self.context.without_connections().is_some_and(would_keep) {
+            return (Disagreement::Connection, what);
+        }
+        match self.context.cause_in_network(would_keep) {
+            Some(cause) => (Disagreement::Network, format!("{what}; cause: {cause}")),
+            None => (Disagreement::Rules, what),
+        }
     }
 
     fn admits(&self, seen: &FlowOutcome) -> bool {
@@ -263,7 +265,7 @@ impl<'c, 'a> Sources<'c, 'a> {
         let favoured = || {
             let address = self.context.comparison.favoured(&self.promise, prediction)?;
             let leads_there = |branch: &&PredictedBranch| matches!(branch.outcome, PredictedOutcome::Delivered { destination, .. } if destination == address);
-            let length = |branch: &&PredictedBranch| self.context.network.decisive_rules(&branch.stages).len();
+            let length = |branch: &&PredictedBranch| self.context.network.decisive_rules(branch).len();
             prediction.branches.iter().filter(leads_there).max_by_key(length)
         };
         let favoured = || if self.is_part { None } else { favoured() };

@@ -28,8 +28,8 @@ pub(crate) use stacks::with_stacks;
 
 pub(crate) use model::{Carrier, Sysctl};
 pub(crate) use model::{
-    ETH0, Fdb, Hop, Interface, InterfaceKind, LOOPBACK, Neighbour, Netns, NetnsId, Role, Route, Topology, UNDERLAY,
-    mac_of,
+    Deviation, ETH0, Fdb, Hop, Interface, InterfaceKind, LOOPBACK, Neighbour, Netns, NetnsId, Role, Route, Topology,
+    UNDERLAY, mac_of,
 };
 
 use std::collections::HashSet;

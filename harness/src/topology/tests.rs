@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::path::Path;
 use std::sync::Arc;
 
 use rstest::rstest;
@@ -296,4 +297,23 @@ fn pods_of_later_steps_are_planned_at_once() {
     let steps = vec![Step::Change(Change::State(Box::new(later)))];
     scenario.tests.push(crate::scenario::Test { name: "grows".to_owned(), span, tags: Default::default(), steps });
     assert!(plan(&scenario).find("pod/newcomer").is_some());
+}
+
+/// Each deviation is named with its machines, and the network without all of them has none.
+#[test]
+fn deviations_are_named_and_removed() {
+    let mut scenario = scenario(CniKind::Bridge { hairpin: false, nf_call_iptables: false }, Overlay::None);
+    let setting = Setting { value: "0".to_owned(), span: Span::start_of(Path::new("x")) };
+    scenario.sysctls.insert("b".to_owned(), BTreeMap::from([("net.ipv4.ip_forward".to_owned(), setting)]));
+    let topology = plan(&scenario);
+    let words: Vec<String> =
+        topology.deviations().iter().map(|deviation| topology.words_of_deviation(deviation)).collect();
+    let expected = [
+        "net.ipv4.ip_forward = 0 on node/b",
+        "net.bridge.bridge-nf-call-iptables = 0 on node/a, node/b",
+        "net.bridge.bridge-nf-call-ip6tables = 0 on node/a, node/b",
+        "no hairpin mode of bridge ports on node/a, node/b",
+    ];
+    assert_eq!(words, expected);
+    assert_eq!(topology.without(&topology.deviations()).deviations(), []);
 }

@@ -276,14 +276,12 @@ impl<'a> Verifying<'_, 'a> {
     fn example(&self, sources: &Sources<'_, '_>, sent: &NewFlow) -> Example {
         let network: &Network<'_> = &self.context().network;
         let Sources { promise, prediction, seen, .. } = sources;
-        let branches = prediction.as_ref().map(|prediction| prediction.branches.as_slice()).unwrap_or_default();
-        let rules =
-            |branch: &PredictedBranch| network.decisive_rules(&branch.stages).iter().map(ToString::to_string).collect();
+        let rules = |branch: &PredictedBranch| network.decisive_rules(branch).iter().map(ToString::to_string).collect();
         Example {
             flow: sent.to_string(),
             service: promise.service.clone(),
             promise: promise.outcome.to_string(),
-            prediction: branches.iter().map(ToString::to_string).collect(),
+            prediction: prediction.as_ref().map(|prediction| prediction.outcome_lines(usize::MAX)).unwrap_or_default(),
             is_observed: seen.is_some(),
             observation: seen.as_ref().map_or_else(|| "no packet was sent".to_owned(), ToString::to_string),
             rules: sources.branch_that_matters().map(rules).unwrap_or_default(),

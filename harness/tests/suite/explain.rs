@@ -264,6 +264,29 @@ fn a_missing_rule_is_named() {
     );
 }
 
+/// The chain of an endpoint whose translation is for another protocol is shown: it is why the packet is lost.
+#[test]
+fn a_translation_that_does_not_match_is_shown() {
+    let text =
+        std::fs::read_to_string("../rules/tests/golden/clusterip-three-endpoints/v1.30-iptables/iptables-save.txt");
+    let text = text.expect("a recording");
+    let of_udp = |line: &str| {
+        let own = if line.contains("-j DNAT") { line.replace(" tcp ", " udp ") } else { line.to_owned() };
+        own + "\n"
+    };
+    let evidence = svclab::evidence::read(&text.lines().map(of_udp).collect::<String>());
+    let assumed = svclab::infer::from_evidence(&evidence, Path::new("x"), &[], svclab::infer::Connections::LeftOut);
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("x.yaml");
+    std::fs::write(&path, svclab::scenario::print(&assumed.expect("a cluster").scenario, &[], &[])).expect("a file");
+    let ad_hoc = load_with_ad_hoc_probe(&path, &probe("pod/client-of-node-1", "service/web:80"));
+    let explanation = explain(&ad_hoc.unwrap_or_else(|errors| panic!("{errors}")), 0, 1).expect("rules to be walked");
+    let page = page(&explanation, Settings::default(), 1).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(page.contains("matches the packet; the last is `-A KUBE-SEP-"), "{page}");
+    assert!(page.contains("-p udp") && page.contains("-j DNAT --to-destination 10.244."), "{page}");
+    assert_eq!(page.matches("the same outcome, by other rules").count(), 3, "{page}");
+}
+
 /// An entry that the conntrack table has from the start is named where it translates.
 #[test]
 fn a_conntrack_entry_is_named() {

@@ -108,11 +108,11 @@ impl Rule<'_> {
         }
     }
 
-    /// Returns whether it jumps to the chain of an endpoint, which translates all its packets.
-    pub fn leads_to_endpoint(self) -> bool {
+    /// Returns whether a chain in its language is that of an endpoint, which translates all its packets.
+    pub fn is_endpoint_chain(self, chain: &str) -> bool {
         match self {
-            Self::Iptables { rule, .. } => rule.next_chain().is_some_and(|next| ChainKind::Endpoint.is_of(next)),
-            Self::Nftables { .. } => false,
+            Self::Iptables { .. } => ChainKind::Endpoint.is_of(chain),
+            Self::Nftables { .. } => chain.starts_with("endpoint-"),
         }
     }
 

@@ -88,7 +88,9 @@ fn paths(page: &mut Page, paths: &[Path], chosen: usize) {
             (_, false) => page.paint(FAINT, format!("  --path {}", position + 1)),
         };
         let style = if path.outcome_kind == OutcomeKind::Delivered { GOOD } else { BAD };
-        let outcome = page.paint(style, &path.outcome);
+        let is_same = position > 0 && paths[position - 1].outcome == path.outcome;
+        let words = if is_same { "the same outcome, by other rules" } else { path.outcome.as_str() };
+        let outcome = page.paint(style, words);
         page.labelled(0, format!("{label}{:>width$}  ", path.share.text), format!("{outcome}{hint}"));
     }
     if let Some(more) = paths.len().checked_sub(MAX_PATHS + 1) {

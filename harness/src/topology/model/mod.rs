@@ -1,5 +1,6 @@
 //! The plan as plain values.
 
+mod deviations;
 mod netns;
 mod routes;
 
@@ -8,6 +9,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
+pub(crate) use self::deviations::Deviation;
 pub(crate) use self::netns::{Carrier, Interface, InterfaceKind, LinkEnd, Netns, Role, Sysctl};
 pub(crate) use self::routes::{Fdb, Hop, Neighbour, Route};
 pub(super) use self::routes::{PeerRoutes, Peers};
@@ -103,24 +105,6 @@ impl Topology {
         let neighbour =
             self.owners.get(&destination).filter(|_| netns.on_link.iter().any(|net| net.contains(&destination)));
         neighbour.map(|owner| mac_of(*owner, ETH0)).or(netns.gateway)
-    }
-
-    /// The same network as Kubernetes expects it: without the scenario's settings, with bridges in hairpin mode that pass packets to
-    /// iptables, and with default links.
-    pub(crate) fn with_default_settings(&self) -> Self {
-        let mut topology = self.clone();
-        for netns in &mut topology.namespaces {
-            netns.is_off = false;
-            netns.interfaces.iter_mut().for_each(Interface::make_usual);
-        }
-        for netns in topology.namespaces.iter_mut().filter(|netns| netns.role == Role::Node) {
-            netns.sysctls.retain(|sysctl| sysctl.asked_for.is_none());
-            netns.interfaces.iter_mut().for_each(|interface| interface.hairpin = true);
-            for table in ["iptables", "ip6tables"] {
-                netns.set(format!("bridge.bridge-nf-call-{table}"), 1);
-            }
-        }
-        topology
     }
 
     /// The node that the underlay routes packets for a service address to.

@@ -283,12 +283,6 @@ impl Interface {
             impairment: Impairment::default(),
         }
     }
-
-    /// Restores the default settings of its link.
-    pub(super) fn make_usual(&mut self) {
-        (self.carrier, self.mtu) = (Carrier::Up, self.kind.usual_mtu());
-        self.impairment = Impairment::default();
-    }
 }
 
 /// The MTU of Ethernet.

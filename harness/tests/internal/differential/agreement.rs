@@ -153,7 +153,7 @@ fn words_of_all(network: &Network<'_>, prediction: &Prediction) -> Vec<String> {
             assumed => format!(" (assumed: {assumed})"),
         };
         words.push(format!("{}: {}{assumed}", branch.share, branch.outcome));
-        words.extend(network.decisive_rules(&branch.stages).iter().map(|rule| format!("    {rule}")));
+        words.extend(network.decisive_rules(branch).iter().map(|rule| format!("    {rule}")));
     }
     words
 }

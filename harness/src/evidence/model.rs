@@ -26,6 +26,8 @@ pub struct Evidence {
     pub unread: Vec<Unread>,
     /// Releases of Kubernetes that lines name.
     pub(crate) releases: Vec<Release>,
+    /// Machines that lines name.
+    pub(crate) hosts: Vec<HostName>,
 }
 
 /// Lines in a row.
@@ -63,6 +65,17 @@ pub(crate) struct Release {
     pub(crate) version: Profile,
     /// The node whose it is; of the whole cluster where none is named.
     pub(crate) node: Option<String>,
+}
+
+/// The name of a machine in a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct HostName {
+    /// The file among several.
+    pub(crate) file: Option<Arc<str>>,
+    /// The line, from 1.
+    pub(crate) line: usize,
+    /// The name.
+    pub(crate) name: String,
 }
 
 /// Lines of one format.
@@ -295,6 +308,17 @@ impl Evidence {
             Contents::Log { settings, .. } => !settings.is_empty(),
             _ => true,
         })
+    }
+
+    /// The formats of the pieces, in words.
+    pub(crate) fn formats(&self) -> String {
+        let mut words: Vec<&str> = Vec::new();
+        for piece in &self.pieces {
+            if !words.contains(&piece.format.words()) {
+                words.push(piece.format.words());
+            }
+        }
+        words.join(", ")
     }
 
     /// The piece with tables of iptables-nft, where nft shows them.

@@ -13,9 +13,9 @@ use super::joined_lines::split;
 use super::line::{Line, is_sentence, lines};
 use super::model::{Contents, Evidence, Format, Piece, Stretch, Unread};
 use super::prefixes::peel;
-use super::releases;
 use super::repairs::RepairSet;
 use super::wrapped_nft;
+use super::{hosts, releases};
 
 /// Reads a text of any kind. It never fails: what is not evidence is prose, and what cannot be read is listed.
 pub fn read(text: &str) -> Evidence {
@@ -26,9 +26,9 @@ pub fn read(text: &str) -> Evidence {
     peel(&mut lines);
     wrapped_nft::join(&mut lines);
     let lines = split(lines);
-    let releases = releases::find(text);
+    let (releases, hosts) = (releases::find(text), hosts::find(text));
     let mut reader = Reader {
-        evidence: Evidence { releases, ..Evidence::default() },
+        evidence: Evidence { releases, hosts, ..Evidence::default() },
         source: None,
         in_fence: false,
         is_adjacent: false,

@@ -157,7 +157,7 @@ fn tables(piece: &Piece) -> Option<&RuleSet> {
     }
 }
 
-fn folder(file: &str) -> &str {
+pub(super) fn folder(file: &str) -> &str {
     file.rsplit_once('/').map_or("", |(folder, _)| folder)
 }
 

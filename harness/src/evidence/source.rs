@@ -1,7 +1,7 @@
 //! Evidence from files, folders and archives.
 //!
 //! Nothing is unpacked onto the disk. An archive that names places outside of itself, or has links or devices, is not one that a
-//! collector of logs made; it is rejected as a whole.
+//! collector of logs made; it is rejected as a whole. In a folder, it is left out.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -14,7 +14,7 @@ use zip::ZipArchive;
 use zip::result::ZipError;
 
 use super::families;
-use super::model::{Evidence, Piece, Release, Stretch, Unread};
+use super::model::{Evidence, HostName, Piece, Release, Stretch, Unread};
 use super::read::read;
 use crate::input::{FILE_BYTES, read_argument};
 use crate::text::{printable, reason};
@@ -40,7 +40,7 @@ pub struct SourceError {
     pub help: &'static str,
 }
 
-/// Reads a file, a folder, or an archive (`.tar`, `.tar.gz`, `.gz`, `.zip`).
+/// Reads a file, a folder, or an archive (`.tar`, `.tar.gz`, `.gz`, `.zip`). Archives in a folder are read, too, those in archives are not.
 ///
 /// # Errors
 ///
@@ -92,12 +92,8 @@ pub(crate) fn visit(path: &Path, visit: &mut Visit<'_>) -> Result<(), SourceErro
         return Ok(());
     }
     let file = File::open(path).map_err(unreadable)?;
-    let read = match kind {
-        Kind::Gzip => gzip(file, &mut all),
-        Kind::Zip => zip(file, &mut all),
-        Kind::Tar | Kind::Text => tar(file, &mut all),
-    };
-    read.map_err(|message| failed(message, "Unpack the archive yourself, check it, and pass the folder."))
+    unpack(file, &kind, &mut all)
+        .map_err(|message| failed(message, "Unpack the archive yourself, check it, and pass the folder."))
 }
 
 /// Whether a path is an archive or a compressed file, by its first bytes.
@@ -130,6 +126,31 @@ impl Kind {
     }
 }
 
+/// Hands on the files of an archive, or the text of a compressed file.
+fn unpack(file: File, kind: &Kind, all: &mut Collected<'_, '_>) -> Result<(), String> {
+    match kind {
+        Kind::Gzip => gzip(file, all),
+        Kind::Zip => zip(file, all),
+        Kind::Tar | Kind::Text => tar(file, all),
+    }
+}
+
+/// Hands on the files of an archive in a folder, which is named before them. One that is rejected hands on nothing.
+fn unpack_in_folder(path: &Path, kind: &Kind, name: &str, all: &mut Collected<'_, '_>) {
+    let mut texts = Vec::new();
+    let mut keep = |inner: Option<&str>, text| {
+        texts.push((inner.map_or_else(|| name.to_owned(), |inner| format!("{name}/{inner}")), text));
+    };
+    let mut own = Collected { visit: &mut keep, bytes: all.bytes, files: all.files };
+    let opened = File::open(path).map_err(|error| format!("it cannot be read: {}", reason(&error)));
+    let unpacked = opened.and_then(|file| unpack(file, kind, &mut own));
+    (all.bytes, all.files) = (own.bytes, own.files);
+    match unpacked {
+        Ok(()) => texts.into_iter().for_each(|(name, text)| (all.visit)(Some(&name), text)),
+        Err(reason) => all.leave_out(name, reason),
+    }
+}
+
 fn is_tar(start: &[u8]) -> bool {
     start.get(257..262) == Some(b"ustar")
 }
@@ -154,6 +175,7 @@ fn gzip(file: File, all: &mut Collected<'_, '_>) -> Result<(), String> {
     if bytes.contains(&0) {
         return Err("it is not text when decompressed".to_owned());
     }
+    all.count(bytes.len() as u64)?;
     (all.visit)(None, Ok(String::from_utf8_lossy(&bytes).into_owned()));
     Ok(())
 }
@@ -246,20 +268,20 @@ fn walk(root: &Path, folder: &Path, depth: usize, all: &mut Collected<'_, '_>) -
     for entry in entries {
         let kind = entry.file_type().map_err(failed)?;
         let path = entry.path();
-        let name = path.strip_prefix(root).unwrap_or(&path);
+        let name = printable(path.strip_prefix(root).unwrap_or(&path)).to_string();
         if kind.is_dir() {
             walk(root, &path, depth + 1, all)?;
+        } else if let Some(kind) = Kind::of(&path).ok().filter(|own| kind.is_file() && !matches!(own, Kind::Text)) {
+            unpack_in_folder(&path, &kind, &name, all);
         } else if kind.is_file() {
             let mut bytes = Vec::new();
             let read = File::open(&path).and_then(|file| file.take(FILE_BYTES as u64 + 1).read_to_end(&mut bytes));
             match read {
-                Ok(_) => all.add(&printable(name).to_string(), &bytes)?,
-                Err(error) => {
-                    all.leave_out(&printable(name).to_string(), format!("it cannot be read: {}", reason(error)))
-                }
+                Ok(_) => all.add(&name, &bytes)?,
+                Err(error) => all.leave_out(&name, format!("it cannot be read: {}", reason(error))),
             }
         } else {
-            all.leave_out(&printable(name).to_string(), "it is a link, a pipe or a device".to_owned());
+            all.leave_out(&name, "it is a link, a pipe or a device".to_owned());
         }
     }
     Ok(())
@@ -320,6 +342,8 @@ impl Evidence {
         self.commands.extend(other.commands.into_iter().map(in_file));
         let releases = other.releases.into_iter();
         self.releases.extend(releases.map(|one| Release { file: Some(named(one.file.clone())), ..one }));
+        let hosts = other.hosts.into_iter();
+        self.hosts.extend(hosts.map(|one| HostName { file: Some(named(one.file.clone())), ..one }));
         self.unread
             .extend(other.unread.into_iter().map(|unread| Unread { file: Some(named(unread.file.clone())), ..unread }));
     }

@@ -16,6 +16,8 @@ pub enum Assumption {
     },
     /// Pieces of the input contradict each other, and one of them counts.
     Contradiction(String),
+    /// Connections that lead to no endpoint are not restored.
+    StaleConnections(String),
     /// Tables of nftables are not installed.
     TablesNotInstalled(String),
 }
@@ -23,7 +25,7 @@ pub enum Assumption {
 impl Assumption {
     /// Returns whether a defect may hide behind it, so that it is always reported.
     pub fn may_hide_a_defect(&self) -> bool {
-        matches!(self, Self::Setting { .. } | Self::Contradiction(_))
+        matches!(self, Self::Setting { .. } | Self::Contradiction(_) | Self::StaleConnections(_))
     }
 }
 
@@ -42,7 +44,10 @@ impl From<String> for Assumption {
 impl fmt::Display for Assumption {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Assumed(words) | Self::Setting { words, .. } | Self::TablesNotInstalled(words) => f.write_str(words),
+            Self::Assumed(words)
+            | Self::Setting { words, .. }
+            | Self::StaleConnections(words)
+            | Self::TablesNotInstalled(words) => f.write_str(words),
             Self::Contradiction(words) => write!(f, "contradiction: {words}"),
         }
     }

@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use ipnet::IpNet;
 use svclab_rules::cluster::{Cluster, Family, ObjectName, Pod, Protocol};
 
+use super::Assumption;
 use super::endpoint_pods::address_name;
 use super::objects::{Assumed, service_addresses, wide};
 use crate::evidence::{Connection, Contents, Evidence, NodeRules, Piece, node_rules};
@@ -29,15 +30,15 @@ const MAX_SENDERS: usize = 32;
 const MAX_NAMED: usize = 3;
 
 /// Treats the entries of a text as asked, and returns the notes on them.
-pub(super) fn connections(evidence: &Evidence, assumed: &mut Assumed, wanted: Connections) -> Vec<String> {
+pub(super) fn connections(evidence: &Evidence, assumed: &mut Assumed, wanted: Connections) -> Vec<Assumption> {
     match wanted {
         Connections::LeftOut => notes(evidence, &assumed.scenario.cluster),
-        Connections::Restored => restore(evidence, assumed),
+        Connections::Restored => restore(evidence, assumed).into_iter().map(Assumption::Assumed).collect(),
     }
 }
 
 /// How many entries there are, and which lead to an address that is not an endpoint.
-fn notes(evidence: &Evidence, cluster: &Cluster) -> Vec<String> {
+fn notes(evidence: &Evidence, cluster: &Cluster) -> Vec<Assumption> {
     let entries: Vec<&Connection> = pieces(evidence).flat_map(|(_, entries)| entries).collect();
     if entries.is_empty() {
         return Vec::new();
@@ -45,19 +46,23 @@ fn notes(evidence: &Evidence, cluster: &Cluster) -> Vec<String> {
     let frontends = Frontends::of(evidence, cluster);
     let endpoints: HashSet<IpAddr> = endpoint_addresses(cluster).collect();
     let of_services: Vec<&Connection> = entries.iter().copied().filter(|entry| frontends.have(entry)).collect();
-    let mut notes = vec![format!(
+    let words = format!(
         "connections are not restored without --connections: {} of the dump, {} of them to a Service",
         counted(entries.len(), "entry"),
         of_services.len()
-    )];
-    let stale = of_services.iter().filter(|entry| !endpoints.contains(&entry.reply.source));
-    notes.extend(stale.take(MAX_NAMED).map(|entry| {
+    );
+    let is_stale = |entry: &&&Connection| !endpoints.contains(&entry.reply.source);
+    let stale: Vec<&&Connection> = of_services.iter().filter(is_stale).collect();
+    // Without them, nothing may be wrong with the rules.
+    let note = if stale.is_empty() { Assumption::Assumed } else { Assumption::StaleConnections };
+    let mut notes = vec![note(words)];
+    notes.extend(stale.into_iter().take(MAX_NAMED).map(|entry| {
         let (from, to) = (&entry.original, &entry.reply);
         let port = from.destination_port.map(|port| format!(" port {port}")).unwrap_or_default();
-        format!(
+        Assumption::StaleConnections(format!(
             "the {} connection from {} to {}{port} (line {}) is answered by {}, which is not an endpoint",
             entry.protocol, from.source, from.destination, entry.line, to.source
-        )
+        ))
     }));
     notes
 }

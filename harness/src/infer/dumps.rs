@@ -17,7 +17,7 @@ use super::node_file::{NodeFile, sanitized};
 use super::node_port_addresses::find_unassigned;
 use super::rules::{Dump, HERE};
 use super::unshown::{self, Unshown};
-use crate::evidence::{Evidence, MachineAddresses, NodeRules, has_word, node_rules, words_of_other};
+use crate::evidence::{Evidence, MachineAddresses, NodeRules, has_word, host_of, node_rules, words_of_other};
 use crate::text::{list, one_line};
 
 /// The dumps in evidence, each with its node: the one that is given for its file, that its file or folder is named after, that has the
@@ -147,7 +147,11 @@ fn name_nodes(dumps: &mut [Dump], places: &[String], evidence: &Evidence, object
     let is_alone = dumps.len() == 1;
     let addresses = MachineAddresses::of(evidence);
     for at in 0..dumps.len() {
-        dumps[at].addresses = addresses.of_machine(&dumps[at].parts, is_alone);
+        let is_in_place = |set: &NodeRules| set.folder() == Some(&places[at]);
+        let own_folder = dumps[at].parts.iter().any(is_in_place).then_some(places[at].as_str());
+        dumps[at].addresses = addresses.of_machine(&dumps[at].parts, own_folder, is_alone);
+        let prompted = dumps[at].parts.iter().find_map(|part| part.host.clone());
+        dumps[at].host = prompted.or_else(|| host_of(evidence, &dumps[at].parts).map(str::to_owned));
         notes.extend(serve_on_own(&mut dumps[at]));
         if dumps[at].node.is_empty() {
             let taken: BTreeSet<&str> = dumps.iter().map(|dump| dump.node.as_str()).collect();
@@ -221,7 +225,7 @@ fn named(
     if let Some(name) = known.iter().filter(in_place).max_by_key(|name| name.len()) {
         return ((*name).clone(), true);
     }
-    let host = dump.parts.iter().find_map(|part| part.host.as_deref());
+    let host = dump.host.as_deref();
     let is_host =
         |name: &str| host.is_some_and(|host| host == name || name.split('.').next() == host.split('.').next());
     if let Some(name) = known.iter().find(|name| is_host(name)) {

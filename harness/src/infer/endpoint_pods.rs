@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use serde_json::{Value, json};
 use svclab_rules::cluster::ObjectName;
 
 /// A pod that only endpoints show.
@@ -10,6 +11,17 @@ pub(super) struct EndpointPod {
     pub(super) name: ObjectName,
     pub(super) node: String,
     pub(super) ips: Vec<IpAddr>,
+}
+
+impl EndpointPod {
+    /// Its object.
+    pub(super) fn object(&self) -> Value {
+        let ips: Vec<Value> = self.ips.iter().map(|ip| json!({"ip": ip})).collect();
+        json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": self.name.name, "namespace": self.name.namespace},
+            "spec": {"nodeName": self.node, "containers": []}, "status": {"podIP": self.ips.first(), "podIPs": ips},
+        })
+    }
 }
 
 /// The pods of endpoints, in the order of their first addresses.

@@ -57,7 +57,7 @@ pub fn from_evidence(
     notes.extend(interfaces::connect(&mut assumed.scenario).into_iter().map(Assumption::Assumed));
     notes.extend(routes.left_out().map(Assumption::Assumed));
     notes.extend(settings(evidence, dumps, &mut assumed).map(Assumption::Assumed));
-    notes.extend(connections(evidence, &mut assumed, wanted).into_iter().map(Assumption::Assumed));
+    notes.extend(connections(evidence, &mut assumed, wanted));
     add_other_tables(evidence, &mut assumed);
     if let Some(piece) = evidence.iptables_nft_piece().filter(|_| !has_rules) {
         let file = piece.file.as_ref().map(|file| format!("{} ", one_line(file))).unwrap_or_default();
@@ -202,7 +202,7 @@ fn nothing(evidence: &Evidence, path: &Path) -> Diagnostics {
         }
         None => {
             let piece = &evidence.pieces[0];
-            let message = format!("no Service found, only {}", formats(evidence));
+            let message = format!("no Service found, only {}", evidence.formats());
             let help = "Add the output of `iptables-save` or `nft list ruleset`, or of `kubectl get services,endpoints -A -o yaml`.";
             errors.push(Diagnostic::new(place(piece.first, piece.file.as_deref()), message, help));
         }
@@ -216,16 +216,6 @@ fn nothing(evidence: &Evidence, path: &Path) -> Diagnostics {
 
 /// The most unread lines that are errors.
 const MAX_UNREAD: usize = 5;
-
-fn formats(evidence: &Evidence) -> String {
-    let mut words: Vec<&str> = Vec::new();
-    for piece in &evidence.pieces {
-        if !words.contains(&piece.format.words()) {
-            words.push(piece.format.words());
-        }
-    }
-    words.join(", ")
-}
 
 /// The kernel settings that decide on Service traffic, with the largest value that they have.
 const SETTINGS: [(&str, u32); 9] = [

@@ -14,7 +14,7 @@ use svclab_rules::infer::{Inferred, InferredPort};
 use super::accessors::{
     endpoint_ips, for_each_endpoint, has_ended, ips, name, node_ips, own_name, service_ips, service_of, serving_ips,
 };
-use super::endpoint_pods::EndpointPods;
+use super::endpoint_pods::{EndpointPod, EndpointPods};
 use super::objects::wide;
 use super::ranges::assigned;
 use super::validity::make_valid;
@@ -317,13 +317,7 @@ impl Objects {
                 made.add(named, (&namespace, node), address);
             });
         }
-        self.pods.extend(made.into_pods().into_iter().map(|pod| {
-            let ips: Vec<Value> = pod.ips.iter().map(|ip| json!({"ip": ip})).collect();
-            json!({
-                "apiVersion": "v1", "kind": "Pod", "metadata": {"name": pod.name.name, "namespace": pod.name.namespace},
-                "spec": {"nodeName": pod.node, "containers": []}, "status": {"podIP": pod.ips.first(), "podIPs": ips},
-            })
-        }));
+        self.pods.extend(made.into_pods().iter().map(EndpointPod::object));
     }
 
     /// Ports of endpoints have the names of the Service's; tables show none.

@@ -18,7 +18,7 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
 
 /// Addresses that rules serve node ports on, and that the node does not have.
 fn unassigned(node: &NodeRules, addresses: &MachineAddresses<'_>, is_alone: bool) -> Option<Finding> {
-    let found = find_unassigned(&node.rules.infer(), &addresses.of_machine([node], is_alone))?;
+    let found = find_unassigned(&node.rules.infer(), &addresses.of_machine([node], None, is_alone))?;
     let family = Family::of(*found.addresses.first()?);
     let own: Vec<&IpAddr> = found.own.iter().filter(|ip| Family::of(**ip) == family).collect();
     let set = match node.rules.mode() {

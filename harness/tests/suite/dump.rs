@@ -127,6 +127,27 @@ fn archives_and_folders_are_read_file_by_file() {
     assert_eq!(shown["pieces"][0]["file"], "issue.md");
 }
 
+/// A folder of archives, as collected on several nodes. One that would write elsewhere is left out as a whole.
+#[test]
+fn archives_in_a_folder_are_read() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let entry = |name| (name, EntryType::Regular, ISSUE.as_bytes());
+    written(folder.path(), "a.tar.gz", &archive(&[entry("node-a/iptables.txt")]));
+    written(folder.path(), "b.tar.gz", &archive(&[entry("node-b/iptables.txt"), entry("../outside")]));
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(ISSUE.as_bytes()).expect("a text");
+    written(folder.path(), "c.txt.gz", &encoder.finish().expect("a compressed text"));
+    let whole = folder.path().to_string_lossy().into_owned();
+    let output = svclab(&["dump", "show", &whole, "--format", "json"]);
+    let shown: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let files: std::collections::BTreeSet<&str> =
+        shown["pieces"].as_array().expect("pieces").iter().filter_map(|piece| piece["file"].as_str()).collect();
+    assert_eq!(files.into_iter().collect::<Vec<_>>(), ["a.tar.gz/node-a/iptables.txt", "c.txt.gz"]);
+    let unread = shown["unread"].as_array().expect("a list");
+    let reason = unread.iter().find(|unread| unread["file"] == "b.tar.gz").map(|unread| unread["reason"].to_string());
+    assert!(reason.as_ref().is_some_and(|reason| reason.contains("escapes the archive")), "{reason:?}");
+}
+
 #[rstest]
 #[case::above("../outside", EntryType::Regular, "escapes the archive")]
 #[case::absolute("/etc/x", EntryType::Regular, "escapes the archive")]

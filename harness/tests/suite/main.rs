@@ -42,6 +42,7 @@ mod mutate;
 mod mutations;
 mod netem;
 mod nft_loads;
+mod nodes_of_dumps;
 mod other_rules;
 mod outside;
 mod pages;

@@ -19,7 +19,7 @@ use svclab::text::{one_line, printable};
 /// lists all broken traffic, `svclab run` runs the tests, and `svclab explain` shows the rule at fault.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Files, folders or archives (tar, tar.gz, zip); `-` for standard input [default: the files of --node]
+    /// Files, folders or archives (tar, tar.gz, zip); `-` for standard input. Not needed with `--node NAME=FILE`.
     #[arg(required_unless_present = "node", value_name = "INPUT")]
     inputs: Vec<PathBuf>,
     /// The scenario to write; `-` for standard output.

@@ -152,3 +152,13 @@ fn a_prompt_with_options_of_grep_is_no_rule() {
     assert_eq!(evidence.unread, []);
     assert_eq!(evidence.rules(), 4);
 }
+
+/// Who leaves lines out keeps the others whole: the last rule before them is not cut off.
+#[test]
+fn a_rule_before_omitted_lines_is_whole() {
+    let text = "*nat\n...\n-A POSTROUTING -m comment --comment \"kubernetes postrouting rules\" -j KUBE-POSTROUTING\n...\n\nImportant: read this.\n";
+    let evidence = read(text);
+    assert_eq!((codes(&evidence), evidence.unread.len()), (vec!["iptables-save"], 0), "{:?}", evidence.unread);
+    let cut = read(&text.replace("...\n\nImportant: read this.\n", ""));
+    assert_eq!(cut.unread.iter().map(|unread| unread.reason.as_str()).collect::<Vec<_>>(), ["the rule is cut off"]);
+}

@@ -6,7 +6,7 @@ use svclab_rules::cluster::{Cluster, Family, ProxyMode};
 use svclab_rules::compare::{Finding, MadeUp, compare_own, completed};
 use svclab_rules::coverage::nft_table;
 use svclab_rules::infer::{Infer, Inferred, InferredPort};
-use svclab_rules::iptables::TableName;
+use svclab_rules::iptables::{Nat, TableName, Target};
 use svclab_rules::ruleset::Rules;
 
 use crate::evidence::NodeRules;
@@ -25,6 +25,8 @@ pub(in crate::infer) struct Dump {
     pub(in crate::infer) renamed: Vec<Renamed>,
     /// Other programs' rules of iptables alongside those of kube-proxy in nftables.
     pub(in crate::infer) others: Vec<NodeRules>,
+    /// The machine that prompts, or else `uname -a`, name.
+    pub(in crate::infer) host: Option<String>,
     /// The addresses of the node that the text shows, as `ip addr` lists them.
     pub(in crate::infer) addresses: Vec<IpAddr>,
 }
@@ -49,7 +51,8 @@ impl Dump {
             return None;
         }
         let inferred = Inferred::joined(parts.iter().map(|part| part.rules.infer()));
-        Some(Self { node, parts, inferred, renamed: Vec::new(), others: Vec::new(), addresses: Vec::new() })
+        let (renamed, others, addresses) = (Vec::new(), Vec::new(), Vec::new());
+        Some(Self { node, parts, inferred, renamed, others, host: None, addresses })
     }
 
     /// All dumps of each node as one.
@@ -70,6 +73,17 @@ impl Dump {
             }
         }
         merged
+    }
+
+    /// The addresses that other programs' rules translate to, such as those of pods with a host port.
+    pub(super) fn translated_to(&self) -> impl Iterator<Item = IpAddr> {
+        let sets = self.parts.iter().chain(&self.others).filter_map(|part| part.rules.iptables());
+        let chains = sets.flat_map(|rules| &rules.tables).flat_map(|table| &table.chains);
+        let rules = chains.filter(|chain| !chain.name.starts_with("KUBE-")).flat_map(|chain| &chain.rules);
+        rules.filter_map(|rule| match &rule.target {
+            Some(Target::Dnat(Nat { addresses: Some((first, last)), .. })) if first == last => Some(*first),
+            _ => None,
+        })
     }
 
     /// The proxy mode.

@@ -89,6 +89,7 @@ pub(super) fn from_dumps(sides: &[(Vec<Dump>, &Path)], objects: &Objects) -> Res
     assumptions.extend(objects::assumptions(&inferred, &surroundings, mode).into_iter().map(Assumption::Assumed));
     let made_up = objects::made_up(&inferred, objects, &scenario.cluster);
     assumptions.extend(surroundings.made_up_words(&scenario.cluster).into_iter().map(Assumption::Assumed));
+    assumptions.extend(surroundings.forwarded_words(&scenario.cluster).map(Assumption::Assumed));
     assumptions
         .extend(objects::made_up_words(&made_up, &inferred, &scenario.cluster).into_iter().map(Assumption::Assumed));
     assumptions.extend(settings);
@@ -182,6 +183,7 @@ fn joined(
     } else {
         all.nodes.clone_from(&shown.nodes);
     }
+    all.pods.append(&mut shown.pods);
     // Where the list of Services is not shown, only those that are shown are judged.
     if dumps.iter().all(|dump| !dump.lists_services()) {
         let left_out = all.retain_shown(inferred);

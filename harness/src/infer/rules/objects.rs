@@ -9,6 +9,7 @@ use svclab_rules::compare::MadeUp;
 use svclab_rules::infer::{Inferred, InferredPort};
 
 use super::surroundings::{Machine, Surroundings, families};
+use crate::infer::endpoint_pods::EndpointPod;
 use crate::infer::merge::Objects;
 use crate::text::counted;
 
@@ -19,6 +20,7 @@ pub(super) fn objects(inferred: &Inferred, around: &Surroundings, mode: ProxyMod
         items.push(service(name, &ports, mode));
         items.extend(slices(name, &ports, around));
     }
+    items.extend(around.forwarded_pods().iter().map(EndpointPod::object));
     json!({"apiVersion": "v1", "kind": "List", "items": items})
 }
 

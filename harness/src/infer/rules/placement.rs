@@ -109,7 +109,7 @@ fn complete(all: &mut Objects, machine: &Machine, known: Option<&Known>, others:
     }
 }
 
-/// Endpoints are on the node of their pod, else on that of their machine.
+/// Endpoints are on the node of their pod, else on that of their machine, as pods are that no object shows.
 fn name_nodes(shown: &mut Objects, all: &Objects, machines: &[Machine], placed: &BTreeMap<&str, String>) {
     let mut of_pods: BTreeMap<IpAddr, &str> = BTreeMap::new();
     for pod in &all.pods {
@@ -123,6 +123,12 @@ fn name_nodes(shown: &mut Objects, all: &Objects, machines: &[Machine], placed: 
         };
         machines.iter().find(has).and_then(|machine| placed.get(machine.name.as_str())).map(String::as_str)
     };
+    shown.pods.retain_mut(|pod| {
+        let new = ips(pod).into_iter().find(|ip| !of_pods.contains_key(ip));
+        let node = new.and_then(of_machine).map(str::to_owned);
+        pod["spec"]["nodeName"] = json!(node);
+        node.is_some()
+    });
     for slice in &mut shown.endpoints {
         for_each_endpoint(slice, |ip, _, endpoint| match of_pods.get(&ip).copied().or_else(|| of_machine(ip)) {
             Some(node) => drop(endpoint.insert("nodeName".to_owned(), json!(node))),

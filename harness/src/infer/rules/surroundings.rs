@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
 use ipnet::IpNet;
-use svclab_rules::cluster::{Cluster, EndpointSlice, Family};
+use svclab_rules::cluster::{Cluster, EndpointSlice, Family, ObjectName};
 use svclab_rules::infer::{Inferred, InferredPort};
 
-use super::super::objects::wide;
+use super::super::endpoint_pods::{EndpointPod, address_name};
+use super::super::node_port_addresses::own_addresses;
+use super::super::objects::{usual_range, wide};
 use super::dump::Dump;
 use crate::scenario::NODE_RANGES;
 use crate::text::{counted, list};
@@ -51,6 +53,8 @@ pub(super) struct Surroundings {
     pub(super) here: BTreeMap<Family, IpAddr>,
     /// The range of local pods, where it is that of the node alone.
     pub(super) node_range: Option<IpNet>,
+    /// Addresses of pods of the nodes of the rules that only other programs' rules show, such as those of pods with a host port.
+    forwarded: BTreeSet<IpAddr>,
     /// How many endpoints are pods.
     pods: usize,
 }
@@ -58,11 +62,13 @@ pub(super) struct Surroundings {
 impl Surroundings {
     /// The surroundings of the rules of one or several nodes, and what they show together.
     pub(super) fn of(dumps: &[Dump], inferred: &Inferred) -> Self {
-        let known = Known::of(inferred);
-        let each: Vec<Known> = dumps.iter().map(|dump| Known::of(&dump.inferred)).collect();
+        let known = Known::of(inferred, dumps);
+        let each = dumps.iter().map(|dump| Known::of(&dump.inferred, std::slice::from_ref(dump)));
+        let each: Vec<Known> = each.collect();
         let node_ranges: Vec<Option<IpNet>> = each.iter().map(|one| one.node_range(&known.pods)).collect();
         let mut placing = Placing::of(dumps);
         placing.give_ranges(&known, &each, &node_ranges);
+        placing.give_shown_addresses(&known, dumps);
         placing.give_addresses(&known, &each);
         placing.give_local_ranges(known.unshown_here(inferred));
         let elsewhere = placing.add_elsewhere(lacking(&placing.clone().named(), inferred));
@@ -75,7 +81,8 @@ impl Surroundings {
         let here = here.collect();
         let node_range = node_ranges.into_iter().flatten().next();
         known.complete(&mut machines);
-        Self { machines, elsewhere, here, node_range, pods: known.pods.len() }
+        let pods = known.pods.len() - known.forwarded.len();
+        Self { machines, elsewhere, here, node_range, forwarded: known.forwarded, pods }
     }
 
     /// The node of an endpoint.
@@ -105,6 +112,27 @@ impl Surroundings {
             })
         };
         self.made_up().iter().filter_map(of_endpoint).collect()
+    }
+
+    /// The pods that only other programs' rules show.
+    pub(super) fn forwarded_pods(&self) -> Vec<EndpointPod> {
+        let has =
+            |ip: &&IpAddr| self.machines.iter().flat_map(|machine| &machine.ranges).any(|range| range.contains(*ip));
+        let pod = |ip: &IpAddr| EndpointPod {
+            name: ObjectName::new("default", address_name(*ip)),
+            node: self.node_of(*ip).to_owned(),
+            ips: vec![*ip],
+        };
+        self.forwarded.iter().filter(has).map(pod).collect()
+    }
+
+    /// The pods of a cluster that only other programs' rules show, in words.
+    pub(super) fn forwarded_words(&self, cluster: &Cluster) -> Option<String> {
+        let pods = self.forwarded_pods();
+        let mut named = pods.iter().filter(|pod| cluster.pod(&pod.name).is_some()).map(|pod| pod.ips[0]).peekable();
+        named.peek()?;
+        let named = list(named, MAX_NAMED);
+        Some(format!("a pod for each address that other programs' rules translate to, as for a host port: {named}"))
     }
 
     /// What was assumed, in words.
@@ -160,6 +188,25 @@ impl Placing {
                     self.others.push(Machine::default());
                 }
                 self.others[number].ranges.push(range);
+            }
+        }
+    }
+
+    /// Addresses of the machines that the text lists, one of each family of the cluster: the one that is an endpoint, as that of an API
+    /// server, else the first that is neither a pod bridge's nor a Service's.
+    fn give_shown_addresses(&mut self, known: &Known, dumps: &[Dump]) {
+        for (machine, dump) in self.own.iter_mut().zip(dumps) {
+            let is_on_others =
+                |ip: &IpAddr| dumps.iter().any(|other| other.node != dump.node && other.addresses.contains(ip));
+            let mut own = own_addresses(&dump.inferred, &dump.addresses);
+            own.retain(|ip| !known.services.contains(ip) && !is_on_others(ip));
+            for family in known.families() {
+                let mut of_family = own.iter().filter(|ip| Family::of(**ip) == family);
+                let first = of_family.clone().next();
+                let is_known = machine.addresses.iter().any(|ip| Family::of(*ip) == family);
+                if !is_known {
+                    machine.addresses.extend(of_family.find(|ip| known.machines.contains(ip)).or(first));
+                }
             }
         }
     }
@@ -233,10 +280,12 @@ struct Known {
     local_sources: BTreeSet<IpNet>,
     /// Addresses of services.
     services: BTreeSet<IpAddr>,
+    /// Addresses of pods on the nodes of the rules that are no endpoints.
+    forwarded: BTreeSet<IpAddr>,
 }
 
 impl Known {
-    fn of(inferred: &Inferred) -> Self {
+    fn of(inferred: &Inferred, dumps: &[Dump]) -> Self {
         let local_sources = inferred.proxy.local_sources.clone();
         let of_family = |ip: &IpAddr| {
             local_sources.iter().filter(|range| Family::of(range.addr()) == Family::of(*ip)).collect::<Vec<_>>()
@@ -256,9 +305,9 @@ impl Known {
             .iter()
             .flat_map(|port| port.endpoints.iter().chain(&port.local))
             .map(|endpoint| endpoint.ip());
-        let (machines, pods) = all.partition(is_machine);
+        let (machines, mut pods): (BTreeSet<IpAddr>, BTreeSet<IpAddr>) = all.partition(is_machine);
         let local = inferred.ports.iter().flat_map(|port| &port.local).map(|endpoint| endpoint.ip());
-        let here: BTreeSet<IpAddr> = local.chain(inferred.proxy.here.iter().copied()).collect();
+        let mut here: BTreeSet<IpAddr> = local.chain(inferred.proxy.here.iter().copied()).collect();
         let is_local = |port: &&InferredPort| port.is_external_local || port.is_internal_local;
         // Where one of several is local, and nothing shows which.
         let is_open = |port: &&InferredPort| port.has_local_endpoints && port.local.is_empty();
@@ -271,8 +320,23 @@ impl Known {
             let others = port.external_ips.iter().chain(&port.load_balancer);
             port.cluster_ips.iter().chain(others).copied().collect::<Vec<_>>()
         };
-        let services = inferred.ports.iter().flat_map(addresses).collect();
-        Self { pods, machines, here, some_here, there, local_sources, services }
+        let services: BTreeSet<IpAddr> = inferred.ports.iter().flat_map(addresses).collect();
+        // Rules may translate to other machines, too, and to containers that are no pods.
+        let is_among_pods = |ip: &IpAddr| {
+            let is_near = |pod: &IpAddr| wide(usual_range(*pod), Family::of(*pod)).contains(ip);
+            !is_machine(ip) && (!of_family(ip).is_empty() || pods.iter().any(is_near))
+        };
+        let is_new = |ip: &IpAddr| !pods.contains(ip) && !machines.contains(ip) && !services.contains(ip);
+        let forwarded: BTreeSet<IpAddr> =
+            dumps.iter().flat_map(Dump::translated_to).filter(|ip| is_new(ip) && is_among_pods(ip)).collect();
+        pods.extend(&forwarded);
+        here.extend(&forwarded);
+        Self { pods, machines, here, some_here, there, local_sources, services, forwarded }
+    }
+
+    /// The families of pods, services and machines.
+    fn families(&self) -> BTreeSet<Family> {
+        self.pods.iter().chain(&self.machines).chain(&self.services).map(|ip| Family::of(*ip)).collect()
     }
 
     /// Gives nodes whose address of one family is known one of the other family, where pods or services have addresses of it. Nodes of

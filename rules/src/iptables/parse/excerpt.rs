@@ -54,6 +54,8 @@ pub fn parse_excerpt<'a>(
     for (number, line) in lines {
         if line == ELLIPSIS {
             reader.tracker.gap();
+            // Whoever leaves lines out keeps the others whole.
+            reader.last = None;
             continue;
         }
         if let Err(Fault { column, message }) = reader.line(number, line) {

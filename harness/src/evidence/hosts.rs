@@ -1,0 +1,51 @@
+//! Names of machines: those that `uname -a` prints.
+
+use super::model::{Evidence, HostName};
+use super::rules::{NodeRules, folder};
+
+/// The names of machines that lines say.
+pub(super) fn find(text: &str) -> Vec<HostName> {
+    let of_line = |(line, text): (usize, &str)| Some(HostName { file: None, line, name: name_in(text)?.to_owned() });
+    (1..).zip(text.lines()).filter_map(of_line).collect()
+}
+
+/// `Linux worker-1 6.8.0-45-generic #45-Ubuntu SMP PREEMPT_DYNAMIC Fri Aug 30 12:02:04 UTC 2024 x86_64 x86_64 x86_64 GNU/Linux`
+fn name_in(line: &str) -> Option<&str> {
+    let mut words = line.strip_prefix("Linux ")?.split_whitespace();
+    let (name, release, build) = (words.next()?, words.next()?, words.next()?);
+    let is_release = release.starts_with(|letter: char| letter.is_ascii_digit()) && release.contains('.');
+    (is_release && build.starts_with('#')).then_some(name)
+}
+
+/// The machine that rules are of, by a line in their file, else in another of their folder; `None` if there are lines of several machines.
+pub(crate) fn host_of<'e>(evidence: &'e Evidence, rules: &[NodeRules]) -> Option<&'e str> {
+    let named_in = |place: fn(&str) -> &str| {
+        let are_together = |set: &NodeRules, host: &HostName| match (set.file(), host.file.as_deref()) {
+            (Some(one), Some(other)) => place(one) == place(other),
+            (one, other) => one == other,
+        };
+        let is_there = |host: &&HostName| rules.iter().any(|set| are_together(set, host));
+        let names = evidence.hosts.iter().filter(is_there).map(|host| host.name.as_str());
+        names.collect::<Vec<&str>>()
+    };
+    let names = [named_in(|file| file), named_in(folder)].into_iter().find(|names| !names.is_empty())?;
+    names.iter().all(|name| *name == names[0]).then_some(names[0])
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case(
+        "Linux worker-1 6.8.0-45-generic #45-Ubuntu SMP Fri Aug 30 12:02:04 UTC 2024 x86_64 GNU/Linux",
+        Some("worker-1")
+    )]
+    #[case("Linux kernel 5.4 or later is needed", None)]
+    #[case("Kernel: Linux worker-1 6.8.0 #45", None)]
+    fn machines_are_found(#[case] line: &str, #[case] expected: Option<&str>) {
+        assert_eq!(name_in(line), expected);
+    }
+}

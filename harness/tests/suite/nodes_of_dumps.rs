@@ -1,0 +1,83 @@
+//! The nodes around the rules of a dump: their names, their addresses, and pods that only other programs' rules show.
+
+use std::path::Path;
+
+use svclab::evidence::{self, Evidence};
+use svclab::infer::{self, Assumed, Connections};
+
+use crate::assumptions;
+
+fn golden(path: &str) -> String {
+    std::fs::read_to_string(format!("../rules/tests/golden/{path}")).expect("a recording")
+}
+
+fn imported(evidence: &Evidence) -> Assumed {
+    infer::from_evidence(evidence, Path::new("dump"), &[], Connections::LeftOut)
+        .unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+/// The addresses of nodes, in the order of nodes.
+fn addresses(assumed: &Assumed) -> Vec<String> {
+    assumed.scenario.cluster.nodes.iter().map(|node| format!("{} {:?}", node.name, node.internal_ips)).collect()
+}
+
+/// Links of a node, with an address of its own network, and others that nodes have in common or that are for pods.
+const LINKS: &str = "\
+1: lo: <LOOPBACK,UP,LOWER_UP> mtu 65536 qdisc noqueue state UNKNOWN group default qlen 1000
+    inet 127.0.0.1/8 scope host lo
+2: nodelocaldns: <BROADCAST,NOARP> mtu 1500 qdisc noop state DOWN group default
+    inet 169.254.20.10/32 scope global nodelocaldns
+3: cni0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1450 qdisc noqueue state UP group default qlen 1000
+    inet 10.244.1.1/24 brd 10.244.1.255 scope global cni0
+4: eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc mq state UP group default qlen 1000
+    inet 192.168.10.11/24 brd 192.168.10.255 scope global eth0
+    inet6 2001:db8::11/64 scope global
+";
+
+/// A node has the address that the text lists, and none of a family that the cluster does not have.
+#[test]
+fn nodes_have_the_addresses_that_a_dump_lists() {
+    let rules = golden("clusterip-three-endpoints/v1.30-iptables/iptables-save.txt");
+    let assumed =
+        imported(&evidence::read(&format!("root@worker:~# ip addr\n{LINKS}root@worker:~# iptables-save\n{rules}")));
+    assert_eq!(addresses(&assumed)[0], "worker [192.168.10.11]");
+    let said = assumptions(&assumed).join("\n");
+    assert!(said.contains("nodes: worker (192.168.10.11, pods in 10.244.1.0/24)"), "{said}");
+}
+
+/// `svclab dump collect` writes a folder for each node: its name, its addresses, its rules.
+#[test]
+fn a_collected_folder_names_its_node() {
+    let rules = golden("clusterip-three-endpoints/v1.30-iptables/iptables-save.txt");
+    let collected = |all: &mut Evidence, name: &str, ip: &str| {
+        let about =
+            format!("# sh -c uname -a\n# exit code 0\nLinux {name} 6.8.0-45-generic #45-Ubuntu SMP x86_64 GNU/Linux\n");
+        let links = format!("# ip addr\n# exit code 0\n{}", LINKS.replace("192.168.10.11", ip));
+        for (file, text) in [("about", about.as_str()), ("ip-addr", &links), ("iptables-nft", &rules)] {
+            all.add(&format!("svclab-{ip}.tar.gz/x/{file}.txt"), evidence::read(text));
+        }
+    };
+    let mut all = Evidence::default();
+    collected(&mut all, "kube-worker-7", "192.168.10.17");
+    assert_eq!(addresses(&imported(&all))[0], "kube-worker-7 [192.168.10.17]");
+    collected(&mut all, "kube-worker-8", "192.168.10.18");
+    assert_eq!(addresses(&imported(&all))[..2], ["kube-worker-7 [192.168.10.17]", "kube-worker-8 [192.168.10.18]"]);
+}
+
+/// Host ports lead to pods of the node, other translations to other machines.
+#[test]
+fn a_host_port_leads_to_a_pod() {
+    let host_port = "-A PREROUTING -m addrtype --dst-type LOCAL -j CNI-HOSTPORT-DNAT\n\
+        -A CNI-HOSTPORT-DNAT -p tcp -m tcp --dport 8081 -j DNAT --to-destination 10.244.1.77:80\n\
+        -A CNI-HOSTPORT-DNAT -p tcp -m tcp --dport 8082 -j DNAT --to-destination 172.17.0.2:80\nCOMMIT\n# Completed on nat";
+    let rules = golden("clusterip-three-endpoints/v1.30-iptables/iptables-save.txt");
+    let (nat, rest) = rules.split_once("*nat\n").expect("the table nat");
+    let rest = rest.replacen("COMMIT", host_port, 1);
+    let assumed = imported(&evidence::read(&format!("{nat}*nat\n:CNI-HOSTPORT-DNAT - [0:0]\n{rest}")));
+    let named =
+        |ip: &str| assumed.scenario.cluster.pods.iter().find(|pod| pod.ips.iter().any(|own| own.to_string() == ip));
+    assert_eq!(named("10.244.1.77").map(|pod| pod.node.as_str()), Some("node-1"));
+    assert_eq!(named("172.17.0.2"), None);
+    let said = assumptions(&assumed).join("\n");
+    assert!(said.contains("a pod for each address that other programs' rules translate to"), "{said}");
+}

@@ -41,9 +41,16 @@ pub fn render(report: &Report, settings: Settings) -> String {
         let label = page.paint(BAD, "DEFECT");
         page.labelled(0, format!("{label}  "), defect);
     }
+    let mut last = None;
     for (index, cascade) in report.cascades.iter().enumerate() {
         let sample = report.sample(index);
         if !quiet || cascade.assessment() != Assessment::Even || sample.is_some_and(|sample| !sample.agrees()) {
+            let place = report.place(index);
+            if let Some(place) = place.filter(|_| last != place) {
+                page.line(0, format!("the rules from {place}"));
+                page.gap();
+            }
+            last = place;
             block(&mut page, cascade, sample);
         }
     }

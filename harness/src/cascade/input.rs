@@ -1,8 +1,9 @@
 //! Cascades from rules in any format.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
-use svclab_rules::cascade::{Shares, StructureDefect, shares};
+use svclab_rules::cascade::{Cascade, Shares, StructureDefect, shares};
 use svclab_rules::cluster::{Cluster, Node};
 use svclab_rules::coverage::Coverage;
 use svclab_rules::ruleset::Unsupported;
@@ -12,7 +13,7 @@ use crate::documents;
 use crate::evidence::{Evidence, Format, NodeRules, OF_IPTABLES_NFT, Unread, node_rules, not_judged};
 use crate::input::{InputKind, limits};
 use crate::scenario::{Diagnostic, Diagnostics, Scenario};
-use crate::text::printable;
+use crate::text::{list, one_line, printable};
 
 /// Reads the cascades of rules that are not a scenario, in any format. `file` is the name in messages.
 ///
@@ -41,6 +42,11 @@ pub fn read(evidence: &Evidence, file: &Path) -> Result<Report, Diagnostics> {
             let message = format!("no chain of {} load-balances connections", set.format.words());
             errors.push(Diagnostic::at(&place(set.file.as_deref()), (set.first, 1), &message, SERVICES));
         }
+        // What could not be read of the rest is not what is missing.
+        None if !evidence.pieces.is_empty() => {
+            let message = format!("the input has no rules, only {}", evidence.formats());
+            errors.insert(0, Diagnostic::at(file, (1, 1), &message, FORMATS));
+        }
         None if errors.is_empty() => errors.push(Diagnostic::at(file, (1, 1), "unrecognised rule format", FORMATS)),
         _ => {}
     }
@@ -65,17 +71,27 @@ fn evidence_report(evidence: &Evidence, file: &Path) -> Report {
         rules_not_read: not_judged(evidence, &nodes),
         structure_defects: Vec::new(),
         cascades: Vec::new(),
+        places: Vec::new(),
         samples: Vec::new(),
     };
+    let mut sets: Vec<(&NodeRules, Vec<Cascade>)> = Vec::new();
     for node in &nodes {
         let Shares { cascades, structure_defects } = shares(&node.rules, &node.coverage);
         if report.cascades.is_empty() {
             report.kind = kind_of(node.format);
         }
         report.is_part |= !node.is_whole() && !cascades.is_empty();
-        report.cascades.extend(cascades);
+        report.cascades.extend(cascades.iter().cloned());
         report.structure_defects.extend(structure_defects);
         report.notes.extend(notes(node));
+        if !cascades.is_empty() {
+            sets.push((node, cascades));
+        }
+    }
+    if sets.len() > 1 {
+        let place = |(node, cascades): &(&NodeRules, Vec<Cascade>)| vec![place_of(node); cascades.len()];
+        report.places = sets.iter().flat_map(place).collect();
+        report.notes.extend(differing(&sets));
     }
     if report.is_part && report.kind != InputKind::Listed {
         report
@@ -91,6 +107,42 @@ fn evidence_report(evidence: &Evidence, file: &Path) -> Report {
     }
     report.source = format!("{}, {}", printable(file), report.kind.words());
     report
+}
+
+/// The place of rules in an input with several rule sets.
+fn place_of(node: &NodeRules) -> String {
+    let host = node.host.as_ref().map(|host| format!("{}, ", one_line(host))).unwrap_or_default();
+    format!("{host}{}", node.place())
+}
+
+/// The beginnings of the names of chains that have the endpoints of their own node only.
+const LOCAL: [&str; 3] = ["KUBE-SVL-", "KUBE-XLB-", "local-"];
+
+/// The most services that are named.
+const MAX_NAMED: usize = 5;
+
+/// The services whose endpoints differ between rule sets of a kind, in words.
+fn differing(sets: &[(&NodeRules, Vec<Cascade>)]) -> Option<String> {
+    let endpoints =
+        |cascade: &Cascade| -> BTreeSet<String> { cascade.steps.iter().map(|step| step.endpoint.clone()).collect() };
+    let differs = |node: &NodeRules, cascade: &Cascade| {
+        let are_whole = |other: &NodeRules| node.is_whole() && other.is_whole() && node.is_of_kind(other);
+        let others = sets.iter().filter(|(other, _)| are_whole(other)).flat_map(|(_, cascades)| cascades);
+        let mut same = others.filter(|other| other.chain == cascade.chain);
+        same.any(|other| endpoints(other) != endpoints(cascade))
+    };
+    let is_of_all_nodes = |cascade: &&Cascade| !LOCAL.iter().any(|start| cascade.chain.starts_with(start));
+    let of_set = |(node, cascades): &(&NodeRules, Vec<Cascade>)| {
+        let differing = cascades.iter().filter(is_of_all_nodes).filter(|cascade| differs(node, cascade));
+        differing.map(|cascade| cascade.service.clone()).collect::<Vec<_>>()
+    };
+    let services: BTreeSet<String> = sets.iter().flat_map(of_set).collect();
+    (!services.is_empty()).then(|| {
+        let services = list(services, MAX_NAMED);
+        format!(
+            "the rule sets have different endpoints of {services}: one of them is out of date, unless topology hints explain it"
+        )
+    })
 }
 
 fn kind_of(format: Format) -> InputKind {
@@ -141,6 +193,7 @@ pub fn scenario_report(scenario: &Scenario, state: &Cluster, node: &Node) -> Res
         rules_not_read: None,
         structure_defects,
         cascades,
+        places: Vec::new(),
         samples: Vec::new(),
     })
 }

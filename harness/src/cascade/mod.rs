@@ -38,6 +38,8 @@ pub struct Report {
     pub structure_defects: Vec<StructureDefect>,
     /// The cascades, in the order of the rules.
     pub cascades: Vec<Cascade>,
+    /// The place of the rules, for each cascade; empty if the input has one rule set.
+    pub(crate) places: Vec<String>,
     /// The results of real packets, for each cascade; empty if none were sent.
     pub(crate) samples: Vec<Option<Sample>>,
 }
@@ -76,6 +78,11 @@ impl Report {
         self.samples.get(cascade)?.as_ref()
     }
 
+    /// Returns the place of a cascade's rules if the input has several rule sets, by its position.
+    pub(crate) fn place(&self, cascade: usize) -> Option<&str> {
+        self.places.get(cascade).map(String::as_str)
+    }
+
     /// Returns the position and service of each cascade that packets were sent through, and whether they agree with the rules.
     #[doc(hidden)]
     pub fn sampled(&self) -> impl Iterator<Item = (usize, &str, bool)> {
@@ -98,6 +105,8 @@ impl Report {
     /// If there is none; the help suggests the most similar name.
     pub fn retain(&mut self, name: &str) -> Result<(), UnknownService> {
         let known: Vec<String> = self.cascades.iter().map(|cascade| cascade.service.clone()).collect();
+        let mut are_kept = self.cascades.iter().map(|cascade| has_name(cascade, name));
+        self.places.retain(|_| are_kept.next().unwrap_or(false));
         self.cascades.retain(|cascade| has_name(cascade, name));
         self.samples.clear();
         // For rules that the kernel rejects, the shares of all services are unknown.

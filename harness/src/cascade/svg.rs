@@ -26,7 +26,7 @@ pub fn render(report: &Report) -> String {
         picture.prose(&format!("Defect: {defect}"), "bad");
     }
     for (index, cascade) in report.cascades.iter().enumerate() {
-        picture.cascade(cascade, report.sample(index));
+        picture.cascade(cascade, report.place(index), report.sample(index));
     }
     for note in &report.notes {
         picture.prose(note, "soft");
@@ -44,12 +44,12 @@ struct Picture {
 }
 
 impl Picture {
-    fn cascade(&mut self, cascade: &Cascade, sample: Option<&Sample>) {
+    fn cascade(&mut self, cascade: &Cascade, place: Option<&str>, sample: Option<&Sample>) {
         self.y += 12.0;
         self.text(MARGIN, "title", &figures::title(cascade));
         self.y += 20.0;
         let frontends = Some(figures::frontends(cascade)).filter(|frontends| !frontends.is_empty());
-        let head = [frontends.as_deref(), Some(&cascade.chain)];
+        let head = [frontends.as_deref(), Some(&cascade.chain), place];
         let head: Vec<&str> = head.into_iter().flatten().filter(|part| *part != cascade.service).collect();
         self.text(MARGIN, "soft", &head.join("  ·  "));
         self.y += 14.0;

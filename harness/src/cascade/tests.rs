@@ -7,7 +7,7 @@ use rstest::rstest;
 use super::console;
 use super::input::read;
 use super::{Report, json, svg};
-use crate::evidence;
+use crate::evidence::{self, Evidence};
 use crate::input::{InputKind, input_kind};
 use crate::page::{Detail, Settings};
 
@@ -115,6 +115,43 @@ fn a_part_of_a_table_is_read_and_said_to_be_one() {
     assert_eq!(report.cascades.len(), 1);
     assert_eq!((report.cascades[0].steps.len(), report.defects()), (3, 0));
     assert_eq!(report.notes, ["the text is an excerpt of a rule set: rules that it does not show are unknown"]);
+}
+
+/// The rule sets of several nodes are told apart, and services are named of which one lacks an endpoint.
+#[test]
+fn the_rules_of_several_nodes_are_named() {
+    let path = "../rules/tests/golden/clusterip-three-endpoints/v1.30-iptables/iptables-save.txt";
+    let saved = std::fs::read_to_string(path).unwrap();
+    let lacking: String =
+        saved.lines().filter(|line| !line.contains("-> 10.244.3.10:8080")).map(|line| format!("{line}\n")).collect();
+    let of = |second: &str| {
+        let mut all = Evidence::default();
+        all.add("worker-a.txt", evidence::read(&saved));
+        all.add("worker-b.txt", evidence::read(second));
+        read(&all, Path::new("two")).unwrap_or_else(|found| panic!("{:?}", found.errors))
+    };
+    let report = of(&lacking);
+    let page = console::render(&report, Settings::default());
+    let heads: Vec<&str> = page.lines().filter(|line| line.starts_with("the rules from ")).collect();
+    let expected = ["worker-a.txt", "worker-b.txt"].map(|file| format!("the rules from {file} line 1, iptables-save"));
+    assert_eq!(heads, expected);
+    assert!(
+        report.notes.iter().any(|note| note.contains("different endpoints of default/web:http:")),
+        "{:?}",
+        report.notes
+    );
+    assert_eq!(of(&saved).notes, Vec::<String>::new());
+    let mut one = report;
+    one.retain("web").unwrap();
+    assert_eq!((one.cascades.len(), one.places.len()), (2, 2));
+}
+
+/// What could not be read of a table is not why there are no shares.
+#[test]
+fn objects_have_no_shares() {
+    let table = "NAME   ENDPOINTS\nweb    10.244.1.5:80\nx\n";
+    let found = read(&evidence::read(table), Path::new("k.txt")).expect_err("no rules");
+    assert_eq!(found.errors[0].message, "the input has no rules, only kubectl get");
 }
 
 /// As in seed 002: two listings and their prompts, joined into one line.

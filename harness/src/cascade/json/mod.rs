@@ -36,7 +36,11 @@ pub struct Document<'a> {
 
 impl<'a> Document<'a> {
     fn of(report: &'a Report) -> Self {
-        let cascades = report.cascades.iter().enumerate().map(|(index, own)| Cascade::of(own, report.sample(index)));
+        let cascades = report
+            .cascades
+            .iter()
+            .enumerate()
+            .map(|(index, own)| Cascade::of(own, report.place(index), report.sample(index)));
         Self {
             source: &report.source,
             notes: &report.notes,
@@ -73,6 +77,8 @@ struct Cascade<'a> {
     protocol: Option<&'static str>,
     /// The chain or map that chooses the endpoint.
     chain: &'a str,
+    /// The place of the rules; `null` if the input has one rule set.
+    place: Option<&'a str>,
     /// The addresses and ports that lead to it.
     frontends: Vec<Frontend>,
     /// The number of endpoints.
@@ -105,11 +111,12 @@ struct Cascade<'a> {
 }
 
 impl<'a> Cascade<'a> {
-    fn of(own: &'a cascade::Cascade, sample: Option<&'a sampled::Sample>) -> Self {
+    fn of(own: &'a cascade::Cascade, place: Option<&'a str>, sample: Option<&'a sampled::Sample>) -> Self {
         Self {
             service: &own.service,
             protocol: own.protocol.map(|protocol| protocol.as_str()),
             chain: &own.chain,
+            place,
             frontends: own.frontends.iter().map(Frontend::of).collect(),
             endpoints: own.endpoints,
             affinity: own.has_affinity,

@@ -123,6 +123,8 @@ pub(crate) enum Contents {
         count: usize,
         /// The tables, chains, sets and maps that are shown whole.
         coverage: Coverage,
+        /// The first line that is cut off.
+        cut: Option<usize>,
     },
     /// Kubernetes objects, as the API has them; those of a table have the fields that it shows.
     Objects(Vec<Value>),
@@ -353,7 +355,7 @@ impl Evidence {
                 *cut != Some(unread.line) && ["-A ", "-I "].iter().any(|option| unread.text.contains(option))
             }
             // The last line of a text that is not cut closes its table.
-            Contents::Nftables { .. } => unread.line < piece.last,
+            Contents::Nftables { cut, .. } => unread.line < cut.unwrap_or(piece.last),
             _ => false,
         };
         self.unread.iter().filter(move |unread| {

@@ -203,8 +203,8 @@ fn joined(evidence: &Evidence, shortened: &BTreeSet<Output>) -> Vec<NodeRules> {
                 joiners.resize_with(all.len(), ExcerptMerger::default);
                 add(&mut all, &mut joiners, new, rules.rules.family, piece);
             }
-            Contents::Nftables { rules, coverage, .. } if !rules.rules.tables.is_empty() => {
-                add_tables(&mut all, rules, coverage, piece);
+            Contents::Nftables { rules, coverage, cut, .. } if !rules.rules.tables.is_empty() => {
+                add_tables(&mut all, rules, (coverage, *cut), piece);
             }
             _ => {}
         }
@@ -343,7 +343,12 @@ fn join(
     joiner.join(own, other);
 }
 
-fn add_tables(all: &mut Vec<NodeRules>, rules: &nftables::Parsed, coverage: &Coverage, piece: &Piece) {
+fn add_tables(
+    all: &mut Vec<NodeRules>,
+    rules: &nftables::Parsed,
+    (coverage, cut): (&Coverage, Option<usize>),
+    piece: &Piece,
+) {
     let is_of_host = |known: &NodeRules| known.may_be_of_host(piece.host.as_ref());
     let belongs = |known: &&mut NodeRules| {
         known.file == piece.file && is_of_host(known) && matches!(known.rules, Rules::Nftables(_))
@@ -355,7 +360,7 @@ fn add_tables(all: &mut Vec<NodeRules>, rules: &nftables::Parsed, coverage: &Cov
         file: piece.file.clone(),
         first: piece.first,
         rounded_digits: None,
-        cut: None,
+        cut,
         saved: Vec::new(),
         shortened: Vec::new(),
         host: piece.host.clone(),
@@ -368,6 +373,7 @@ fn add_tables(all: &mut Vec<NodeRules>, rules: &nftables::Parsed, coverage: &Cov
         if is_part || is_other {
             join_tables(own, rules);
             known.coverage.join(new.coverage);
+            known.cut = known.cut.or(new.cut);
             return;
         }
     }

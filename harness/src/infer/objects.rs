@@ -17,7 +17,7 @@ use svclab_rules::compare::Finding;
 use super::Assumption;
 use super::endpoint_pods::{EndpointPod, EndpointPods, address_name};
 use crate::input::{Diagnostics, folder_of};
-use crate::scenario::{LEFT_OUT, NO_EFFECT, Note, Scenario, Tests, cluster, parse_with};
+use crate::scenario::{LEFT_OUT, NO_EFFECT, Note, Scenario, Tests, cluster, node_port_range, parse_with};
 use crate::text::{counted, one_line, path_text};
 
 /// The scenario that plain objects are verified in, and what was assumed, in words.
@@ -170,6 +170,8 @@ pub(super) struct Around<'a> {
     machines: BTreeMap<String, Vec<IpAddr>>,
     /// The addresses of everything but pods: no pod range contains one of them.
     others: Vec<IpAddr>,
+    /// Ranges that pods have where no object shows any.
+    near: Vec<IpNet>,
     assumptions: Vec<String>,
 }
 
@@ -196,7 +198,12 @@ impl<'a> Around<'a> {
         let ranges = cluster.nodes.iter().map(|node| (node.name.clone(), node.pod_cidrs.clone())).collect();
         let services = cluster.services.iter().flat_map(service_addresses);
         let others = cluster.nodes.iter().flat_map(|node| node.addresses()).chain(services).collect();
-        Self { cluster, ranges, machines: BTreeMap::new(), others, assumptions: Vec::new() }
+        Self { cluster, ranges, machines: BTreeMap::new(), others, near: Vec::new(), assumptions: Vec::new() }
+    }
+
+    /// With ranges that pods have where no object shows any.
+    pub(super) fn near(self, ranges: impl IntoIterator<Item = IpNet>) -> Self {
+        Self { near: ranges.into_iter().collect(), ..self }
     }
 
     /// The scenario, as it is written, for objects in a file.
@@ -228,6 +235,12 @@ impl<'a> Around<'a> {
             "hosts": hosts,
             "manifests": [file],
         });
+        if let Some(range) = node_port_range(self.cluster) {
+            scenario["cluster"]["serviceNodePortRange"] = json!(range);
+        }
+        if self.cluster.service_cidrs.is_empty() {
+            scenario["cluster"]["serviceCIDR"] = json!([]);
+        }
         // Nodes' ranges may have no common prefix, and `! -s 0.0.0.0/0` is not a valid match.
         if ranges.iter().any(|range| range.ends_with("/0")) {
             let some: Vec<&str> = ranges.iter().map(String::as_str).filter(|range| !range.ends_with("/0")).collect();
@@ -358,8 +371,12 @@ impl<'a> Around<'a> {
         let services = self.cluster.services.iter().flat_map(|service| service.cluster_ips.clone());
         let asked: BTreeSet<Family> = services.map(Family::of).collect();
         let usual = |family: Family| if family == Family::Ipv4 { "10.244.0.0/16" } else { "fd00:10:244::/48" };
+        let near = |family: Family| {
+            let range = self.near.iter().find(|range| Family::of(range.addr()) == family)?;
+            Some(wide(*range, family))
+        };
         let wanted = Family::ALL.into_iter().filter_map(|family| {
-            let range = of(family).map(|range| range.to_string());
+            let range = of(family).or_else(|| near(family)).map(|range| range.to_string());
             range.or_else(|| asked.contains(&family).then(|| usual(family).to_owned()))
         });
         let wanted: Vec<String> = wanted.collect();

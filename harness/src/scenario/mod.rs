@@ -28,7 +28,7 @@ pub use model::{
 };
 pub(crate) use model::{VantageKind, flows_at_rate, pod_label, short_name};
 pub use objects_only::{ObjectCluster, cluster, proxy_config};
-pub(crate) use print::{PlannedOutcome, link_words};
+pub(crate) use print::{PlannedOutcome, link_words, node_port_range};
 pub use print::{PlannedTest, print};
 pub(crate) use read::parse_into;
 pub use read::{load, load_within, parse, parse_with};

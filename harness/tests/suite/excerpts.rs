@@ -137,6 +137,29 @@ fn what_a_cut_explains_is_no_failure(
     assert_eq!(bad, Vec::<String>::new());
 }
 
+/// Where a recording ends, within a rule, a set or a name, explains everything that the text lacks: local endpoints and source ranges that it
+/// still names are there.
+#[rstest]
+fn a_recording_may_end_anywhere(
+    #[values(
+        "affinity-policies/v1.36-nftables/nft-ruleset.txt",
+        "loadbalancer-source-ranges-with-node/v1.30-iptables/iptables-save.txt",
+        "loadbalancer-source-ranges-with-node/v1.36-nftables/nft-ruleset.txt",
+        "small-cluster/v1.30-iptables/iptables-save.txt",
+        "small-cluster/v1.30-nftables/nft-ruleset.txt"
+    )]
+    recording: &str,
+) {
+    const CUTS: usize = 13;
+    let whole = golden(recording);
+    let whole = &whole[..whole.find("table ip6").unwrap_or(whole.len())];
+    for cut in 6..CUTS {
+        let text = &whole[..whole.len() * cut / CUTS];
+        assert_eq!(failures(&imported(text)), Vec::<String>::new(), "{recording}, {cut} of {CUTS}");
+        assert_eq!(grave(text), Vec::<String>::new(), "{recording}, {cut} of {CUTS}");
+    }
+}
+
 /// Chains that are listed one by one are complete, and the others are as kube-proxy writes them.
 #[test]
 fn chains_by_themselves_are_whole() {

@@ -288,7 +288,7 @@ fn a_service_without_endpoints_is_reported() {
 
 #[test]
 fn errors_of_plain_objects_are_reported_in_their_file() {
-    let text = OBJECTS.replace("nodePort: 30080", "nodePort: 80");
+    let text = OBJECTS.replace("nodePort: 30080", "nodePort: 70000");
     let errors = infer::from_objects(&text, Path::new("objects.yaml")).unwrap_err();
     assert_eq!(errors.errors.len(), 1, "{errors}");
     assert_eq!((errors.errors[0].span.file.to_str(), errors.errors[0].span.line), (Some("objects.yaml"), 4));

@@ -302,6 +302,10 @@ fn complete_table(
                 own.sets.push(set);
             }
             Some(known) if !coverage.has_chain(name, &set.name) => {
+                // nft prints the elements behind all else that a set has.
+                if known.elements.is_empty() {
+                    known.dynamic = set.dynamic;
+                }
                 if add_elements(known, set.elements) {
                     partial.push((name.to_owned(), known.name.to_string()));
                 }

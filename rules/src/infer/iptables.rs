@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 
 use super::endpoints::endpoints;
-use super::model::{Inferred, InferredPort, InferredProxy, Marked, UNNAMED, bit};
+use super::model::{self, Inferred, InferredPort, InferredProxy, Marked, UNNAMED, bit};
 use super::unreferenced_endpoints::{Orphan, orphans};
 use crate::chains::iptables::{
     Known, MASQUERADE, NODE_PORTS, Names, Table, frontend, host, kind_of, service_in, transport,
@@ -29,6 +29,8 @@ pub(super) fn read(rules: &RuleSet) -> Inferred {
         marked: Vec::new(),
         proxy: InferredProxy::default(),
         served: BTreeSet::new(),
+        rejected: BTreeSet::new(),
+        firewalls: BTreeSet::new(),
     };
     for table in &rules.tables {
         table.chains.iter().for_each(|chain| reader.chain(table.name, chain));
@@ -60,8 +62,12 @@ struct Reader<'a> {
     /// Which packets to an address are marked for masquerading.
     marked: Vec<(IpAddr, Marked<'a>)>,
     proxy: InferredProxy,
-    /// The service ports with rules in `nat`: those that have endpoints.
+    /// The service ports with rules that kube-proxy writes only where there are endpoints.
     served: BTreeSet<ChainHash>,
+    /// The service ports whose connections are rejected: those that have no endpoints, also if old releases leave rules that lead to none.
+    rejected: BTreeSet<ChainHash>,
+    /// The service ports with chains of source ranges.
+    firewalls: BTreeSet<ChainHash>,
 }
 
 impl<'a> Reader<'a> {
@@ -73,6 +79,7 @@ impl<'a> Reader<'a> {
             (TableName::Filter, "KUBE-SERVICES") => rules.for_each(|rule| self.rejected(rule, true)),
             (TableName::Filter, "KUBE-EXTERNAL-SERVICES") => rules.for_each(|rule| self.rejected(rule, false)),
             (TableName::Filter, NODE_PORTS) => rules.for_each(|rule| self.health_check(rule)),
+            (TableName::Filter, "KUBE-PROXY-FIREWALL") => rules.for_each(|rule| self.checked(rule)),
             (TableName::Nat, MASQUERADE) => rules.for_each(|rule| {
                 if let Some(Target::Mark(mark)) = &rule.target {
                     self.proxy.masquerade_bit = bit(mark.value);
@@ -81,7 +88,10 @@ impl<'a> Reader<'a> {
             (_, name) => match kind_of(name) {
                 Some((Kind::Group(policy), hash)) => rules.for_each(|rule| self.in_group(policy, hash, rule)),
                 Some((Kind::External, hash)) => rules.for_each(|rule| self.in_external(hash, rule)),
-                Some((Kind::Firewall, hash)) => rules.for_each(|rule| self.in_firewall(hash, rule)),
+                Some((Kind::Firewall, hash)) => {
+                    self.firewalls.insert(hash);
+                    rules.for_each(|rule| self.in_firewall(hash, rule));
+                }
                 Some((Kind::Endpoint, _)) | None => {}
             },
         }
@@ -150,19 +160,19 @@ impl<'a> Reader<'a> {
         if kind.is_none() && !is_marked_for_name(rule) {
             return;
         }
-        let says = |words| rule.comment().is_some_and(|comment| comment.contains(words));
         let Some((ip, number)) = frontend(rule).and_then(|frontend| Some((frontend.address?, frontend.port))) else {
             return;
         };
         let Some(port) = self.owner(rule) else { return };
         port.port = Some(number);
-        if kind == Some(Kind::Firewall) || says("loadbalancer IP") {
+        if kind == Some(Kind::Firewall) || says(rule, "loadbalancer IP") {
             port.load_balancer.push(ip);
-        } else if kind == Some(Kind::External) || says("external IP") {
+        } else if kind == Some(Kind::External) || says(rule, "external IP") {
             port.external_ips.push(ip);
         } else {
             port.cluster_ips.insert(ip);
             port.is_internal_local |= kind == Some(Kind::Group(Policy::Local));
+            port.has_local_endpoints |= kind == Some(Kind::Group(Policy::Local));
         }
     }
 
@@ -208,6 +218,18 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Reads a rule for traffic to a load balancer that is not from its source ranges.
+    fn checked(&mut self, rule: &Rule) {
+        let Some(frontend) = frontend(rule).filter(|_| rule.target == Some(Target::Drop)) else { return };
+        let (Some(ip), Some(port)) = (frontend.address, self.owner(rule)) else { return };
+        port.port = port.port.or(Some(frontend.port));
+        port.load_balancer.push(ip);
+        port.has_unshown_ranges = true;
+        // Without endpoints there is no such rule.
+        let hash = port.hash;
+        self.served.extend(hash);
+    }
+
     /// Reads a rule for a service without usable endpoints.
     fn rejected(&mut self, rule: &Rule, is_internal: bool) {
         let is_dropped = match rule.target {
@@ -235,12 +257,16 @@ impl<'a> Reader<'a> {
         port.has_endpoints_elsewhere |= is_dropped;
         port.is_internal_local |= is_dropped && is_internal;
         port.is_external_local |= is_dropped && !is_internal;
+        let hash = port.hash.filter(|_| !is_dropped);
+        self.rejected.extend(hash);
     }
 
     fn in_group(&mut self, policy: Policy, hash: ChainHash, rule: &'a Rule) {
         self.marks(rule);
-        // Only traffic to the cluster IP is marked here; an excerpt may contain that address nowhere else.
+        // Mostly traffic to the cluster IP is marked here, and an excerpt may contain that address nowhere else; up to 1.22 also that to others.
+        let is_to_other = ["external IP", "loadbalancer IP"].into_iter().any(|words| says(rule, words));
         if leads_to(rule, MASQUERADE)
+            && !is_to_other
             && let Some((frontend, ip)) = frontend(rule).and_then(|frontend| Some((frontend, frontend.address?)))
         {
             let port = self.port(hash, Some(frontend.protocol));
@@ -276,8 +302,9 @@ impl<'a> Reader<'a> {
     }
 
     fn finish(self) -> Inferred {
-        let Self { mut proxy, marked, mut ports, served, .. } = self;
-        for (_, port) in ports.iter_mut().filter(|(hash, _)| served.contains(hash)) {
+        let Self { mut proxy, marked, mut ports, served, rejected, firewalls, .. } = self;
+        ports.iter_mut().for_each(|(hash, port)| port.has_unshown_ranges &= !firewalls.contains(hash));
+        for (_, port) in ports.iter_mut().filter(|(hash, _)| served.contains(hash) && !rejected.contains(hash)) {
             port.has_unshown_endpoints |= port.endpoints.is_empty() && port.local.is_empty();
         }
         let mut ports: Vec<InferredPort> = ports.into_values().collect();
@@ -285,7 +312,7 @@ impl<'a> Reader<'a> {
         for (_, marked) in marked.iter().filter(|(ip, _)| cluster_ips.contains(ip)) {
             proxy.marks(marked);
         }
-        ports.iter_mut().for_each(InferredPort::tidy);
+        model::finish(&mut ports);
         ports.sort();
         Inferred { ports, proxy }
     }
@@ -300,6 +327,10 @@ fn protocol_by_hash(name: &str, hash: ChainHash) -> Protocol {
 /// Returns whether a rule marks traffic to the service that its comment names.
 fn is_marked_for_name(rule: &Rule) -> bool {
     leads_to(rule, MASQUERADE) && service_in(rule).is_some()
+}
+
+fn says(rule: &Rule, words: &str) -> bool {
+    rule.comment().is_some_and(|comment| comment.contains(words))
 }
 
 fn leads_to(rule: &Rule, chain: &str) -> bool {

@@ -5,11 +5,12 @@
 //! which addresses belong to a load balancer, unless they have a source-range check.
 //!
 //! The modules `iptables` and `nftables` read the rules of a mode into the `model`: `endpoints` from the chains of service ports,
-//! `unreferenced_endpoints` from endpoint chains that no rule jumps to.
+//! `unreferenced_endpoints` from endpoint chains that no rule jumps to, `named_endpoints` from names.
 
 mod endpoints;
 mod iptables;
 mod model;
+mod named_endpoints;
 mod nftables;
 #[cfg(test)]
 mod tests;

@@ -62,6 +62,8 @@ pub struct InferredPort {
     pub health_check: Option<u16>,
     /// The source ranges of the load balancer; empty if all sources are allowed.
     pub source_ranges: Vec<IpNet>,
+    /// Whether traffic to the load balancer is dropped unless it is from source ranges, and nothing shows those.
+    pub has_unshown_ranges: bool,
     /// The endpoints of traffic with policy Cluster.
     pub endpoints: BTreeSet<SocketAddr>,
     /// Endpoints for traffic with policy Local: they are on the rules' own node.
@@ -74,7 +76,7 @@ pub struct InferredPort {
     pub has_endpoints_elsewhere: bool,
     /// Whether rules translate its connections, but the destinations are not in the text.
     pub has_unshown_endpoints: bool,
-    /// Whether rules for external traffic lead to endpoints on the rules' node, in iptables mode.
+    /// Whether rules for policy Local lead to endpoints, which are on the rules' node.
     pub has_local_endpoints: bool,
     /// The families of its rules.
     pub families: BTreeSet<Family>,
@@ -105,6 +107,7 @@ impl InferredPort {
             node_port: None,
             health_check: None,
             source_ranges: Vec::new(),
+            has_unshown_ranges: false,
             endpoints: BTreeSet::new(),
             local: BTreeSet::new(),
             is_internal_local: false,
@@ -137,7 +140,7 @@ impl InferredPort {
     }
 
     /// Removes duplicates, and what kube-proxy adds only because of other settings.
-    pub(super) fn tidy(&mut self) {
+    fn tidy(&mut self) {
         let mut known = BTreeSet::new();
         self.load_balancer.retain(|ip| known.insert(*ip));
         self.external_ips.retain(|ip| known.insert(*ip));
@@ -157,6 +160,7 @@ impl InferredPort {
         self.node_port = self.node_port.or(other.node_port);
         self.health_check = self.health_check.or(other.health_check);
         self.source_ranges.extend(other.source_ranges);
+        self.has_unshown_ranges |= other.has_unshown_ranges;
         self.endpoints.extend(other.endpoints);
         self.local.extend(other.local);
         self.is_internal_local |= other.is_internal_local;
@@ -168,6 +172,20 @@ impl InferredPort {
         self.affinity = self.affinity.or(other.affinity);
         self.hash = self.hash.or(other.hash);
         self.also.extend(other.also);
+    }
+}
+
+/// Completes the ports that rules of one node show, once all of them are read.
+///
+/// All ports of a Service have its policies. With policy Local, connections are dropped unless an endpoint is on the node, so where they are
+/// translated, and the text does not show to what, one is there.
+pub(super) fn finish(ports: &mut [InferredPort]) {
+    let local: BTreeSet<ObjectName> =
+        ports.iter().filter(|port| port.is_external_local).map(|port| port.service.clone()).collect();
+    for port in ports {
+        port.tidy();
+        let is_translated = port.has_unshown_endpoints && !port.has_endpoints_elsewhere;
+        port.has_local_endpoints |= is_translated && local.contains(&port.service);
     }
 }
 

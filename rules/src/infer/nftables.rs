@@ -6,7 +6,8 @@ use std::net::IpAddr;
 use ipnet::{IpNet, Ipv4Subnets, Ipv6Subnets};
 
 use super::endpoints::endpoints;
-use super::model::{Inferred, InferredPort, InferredProxy, Marked, bit};
+use super::model::{self, Inferred, InferredPort, InferredProxy, Marked, bit};
+use super::named_endpoints::{Named, named_endpoints};
 use crate::chains::nftables::{
     Known, Names, address, frontend_of_key, is_base, kind_of, marks, name_of, protocol_of, source_ranges,
 };
@@ -35,6 +36,7 @@ pub(super) fn read(table: &Table) -> Inferred {
         marked: Vec::new(),
         proxy: InferredProxy::default(),
         served: BTreeSet::new(),
+        firewalls: BTreeSet::new(),
     };
     let asks = |rule: &Rule| rule.conditions.iter().filter_map(Condition::set).any(|(set, _)| **set == *"nodeport-ips");
     match table.set("nodeport-ips") {
@@ -52,6 +54,13 @@ pub(super) fn read(table: &Table) -> Inferred {
         if is_base(of_group.base) {
             let port = reader.port(of_group.base);
             of_group.add_to(port);
+        }
+    }
+    for Named { service, endpoint, affinity } in named_endpoints(table) {
+        // Other endpoints may be those of a Service that was deleted.
+        if let Some(port) = reader.ports.get_mut(&service).filter(|_| reader.served.contains(&service)) {
+            port.endpoints.insert(endpoint);
+            port.affinity = port.affinity.or(affinity);
         }
     }
     let mut shown = reader.finish();
@@ -80,6 +89,8 @@ struct Reader<'a> {
     proxy: InferredProxy,
     /// The service ports with a chain that map elements jump to: those that have endpoints.
     served: BTreeSet<String>,
+    /// The service ports with chains of source ranges.
+    firewalls: BTreeSet<String>,
 }
 
 impl<'a> Reader<'a> {
@@ -129,13 +140,17 @@ impl<'a> Reader<'a> {
                 port.port = Some(frontend.port);
                 match (is_cluster_ip, is_checked) {
                     (true, _) => drop(port.cluster_ips.insert(ip)),
-                    (false, true) => port.load_balancer.push(ip),
+                    (false, true) => {
+                        port.load_balancer.push(ip);
+                        port.has_unshown_ranges = true;
+                    }
                     (false, false) => port.external_ips.push(ip),
                 }
             }
             None => port.node_port = Some(frontend.port),
         }
         port.has_endpoints_elsewhere |= is_dropped;
+        port.has_local_endpoints |= kind == Some(Kind::Group(Policy::Local));
         port.is_internal_local |= is_local && is_cluster_ip;
         port.is_external_local |= is_local && !is_cluster_ip;
     }
@@ -145,11 +160,15 @@ impl<'a> Reader<'a> {
             Some((Kind::Group(_), _)) => chain.rules.iter().for_each(|rule| self.marks(rule)),
             Some((Kind::External, service)) => {
                 let asks_for_the_node = |rule: &Rule| rule.conditions.contains(&Condition::Local(Side::Source));
-                let is_local = |rule: &Rule| asks_for_the_node(rule) || rule.statements.iter().any(leads_to_local);
-                self.port(service).is_external_local |= chain.rules.iter().any(is_local);
+                let leads_to_local = |rule: &Rule| rule.statements.iter().any(leads_to_local);
+                let port = self.port(service);
+                port.has_local_endpoints |= chain.rules.iter().any(leads_to_local);
+                port.is_external_local |=
+                    chain.rules.iter().any(|rule| asks_for_the_node(rule) || leads_to_local(rule));
                 self.proxy.local_sources.extend(chain.rules.iter().filter_map(|rule| source(rule, false)));
             }
             Some((Kind::Firewall, service)) => {
+                self.firewalls.insert(service.to_owned());
                 let texts = chain.rules.iter().flat_map(source_ranges);
                 self.port(service).source_ranges.extend(texts.flat_map(|range| prefixes(&range)));
             }
@@ -191,7 +210,8 @@ impl<'a> Reader<'a> {
     }
 
     fn finish(self) -> Inferred {
-        let Self { mut proxy, marked, mut ports, served, .. } = self;
+        let Self { mut proxy, marked, mut ports, served, firewalls, .. } = self;
+        ports.iter_mut().for_each(|(service, port)| port.has_unshown_ranges &= !firewalls.contains(service));
         let cluster_ips: BTreeSet<IpAddr> = ports.values().flat_map(|port| port.cluster_ips.iter().copied()).collect();
         for (_, port) in ports.iter_mut().filter(|(service, _)| served.contains(*service)) {
             port.has_unshown_endpoints |= port.endpoints.is_empty() && port.local.is_empty();
@@ -199,7 +219,7 @@ impl<'a> Reader<'a> {
         let to_cluster_ips = marked.iter().filter(|(ip, _)| cluster_ips.contains(ip));
         to_cluster_ips.for_each(|(_, marked)| proxy.marks(marked));
         let mut ports: Vec<InferredPort> = ports.into_values().collect();
-        ports.iter_mut().for_each(InferredPort::tidy);
+        model::finish(&mut ports);
         Inferred { ports, proxy }
     }
 }

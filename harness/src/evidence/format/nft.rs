@@ -90,7 +90,8 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
         mends.push((block[taken - 1].number, RepairSet::default().with(Repair::Cut)));
     }
     let filter = filter(context);
-    let last = (is_cut && filter != Filter::End).then(|| cut::cut_line(block)).flatten();
+    let last = (is_cut && filter != Filter::End).then(|| cut::cut_lines(block)).flatten();
+    let cut = last.as_ref().map(|lines| block[lines.start].number);
     let (rules, mut unread) = parsed(block, is_headless, last);
     let lacks_heading = !headless_at.is_empty();
     unread.extend(headless_at.into_iter().map(|at| (at, stray::HEADLESS.to_owned())));
@@ -111,7 +112,7 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
     };
     filter.apply(chains, None, false, &mut coverage);
     hidden::limit(block.iter().map(|line| &*line.text), &rules.rules.tables, &mut coverage);
-    let contents = Contents::Nftables { rules, count, coverage };
+    let contents = Contents::Nftables { rules, count, coverage, cut };
     Some(Block { format: Format::Nft, taken, contents, unread, mends })
 }
 
@@ -158,11 +159,11 @@ fn cut_end(lines: &[Line<'_>], headless: &[usize]) -> usize {
 }
 
 /// The tables, and the lines that could not be read.
-fn parsed(block: &[Line<'_>], is_headless: bool, cut: Option<usize>) -> (Parsed, Vec<(usize, String)>) {
+fn parsed(block: &[Line<'_>], is_headless: bool, cut: Option<Range<usize>>) -> (Parsed, Vec<(usize, String)>) {
     let mut texts: Vec<&str> = block.iter().map(|line| line.text.as_ref()).collect();
     let rows = rows(block);
     let mut unread: Vec<(usize, String)> = Vec::new();
-    let cut = cut.map(|at| (at, cut::REASON));
+    let cut = cut.into_iter().flatten().map(|at| (at, cut::REASON));
     for (at, reason) in stray::astray(block).into_iter().chain(cut) {
         texts[at] = "";
         unread.push((at, reason.to_owned()));
@@ -319,7 +320,7 @@ pub(super) fn read_json(text: &str) -> Result<Contents, String> {
     let rules = nftables::parse(text).map_err(|errors| errors.first().map(ToString::to_string).unwrap_or_default())?;
     let count = count(&rules);
     let coverage = whole_tables(&rules);
-    Ok(Contents::Nftables { rules, count, coverage })
+    Ok(Contents::Nftables { rules, count, coverage, cut: None })
 }
 
 /// A part of what it prints, of which nothing is known to be whole.
@@ -332,7 +333,7 @@ pub(super) fn read_part(text: &str) -> Result<Contents, String> {
         table.chains.iter().for_each(|chain| coverage.add_truncated(name, &chain.name));
         table.sets.iter().for_each(|set| coverage.add_truncated(name, &set.name));
     }
-    Ok(Contents::Nftables { rules, count, coverage })
+    Ok(Contents::Nftables { rules, count, coverage, cut: None })
 }
 
 /// A whole file of nft's own text, which is read at once.
@@ -351,5 +352,5 @@ pub(in super::super) fn whole(text: &str) -> Option<Contents> {
     }
     let count = count(&rules);
     let coverage = whole_tables(&rules);
-    Some(Contents::Nftables { rules, count, coverage })
+    Some(Contents::Nftables { rules, count, coverage, cut: None })
 }

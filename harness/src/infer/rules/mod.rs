@@ -61,7 +61,7 @@ pub(super) fn from_dumps(sides: &[(Vec<Dump>, &Path)], objects: &Objects) -> Res
     let objects_name = format!("the objects assumed of {name}");
     let objects_path = itself.with_file_name(&objects_name);
     let plain = cluster(&listed, &objects_path, ProxyConfig::default())?;
-    let mut written = Around::new(&plain.cluster).scenario(&objects_name);
+    let mut written = Around::new(&plain.cluster).near(inferred.proxy.local_sources.clone()).scenario(&objects_name);
     written["name"] = json!(format!("the rules of {}", one_line(&name)));
     let bridge = inferred.proxy.local_interface.as_deref().filter(|name| !name.ends_with(['+', '*']));
     if bridge.is_some() {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
+use ipnet::IpNet;
 use serde_json::{Value, json};
 use svclab_rules::cluster::{Cluster, Family, ObjectName, ProxyMode, Service};
 use svclab_rules::compare::MadeUp;
@@ -11,7 +12,7 @@ use svclab_rules::infer::{Inferred, InferredPort};
 use super::surroundings::{Machine, Surroundings, families};
 use crate::infer::endpoint_pods::EndpointPod;
 use crate::infer::merge::Objects;
-use crate::text::counted;
+use crate::text::{counted, list};
 
 /// A list of the Nodes, Services and EndpointSlices.
 pub(super) fn objects(inferred: &Inferred, around: &Surroundings, mode: ProxyMode) -> Value {
@@ -43,6 +44,15 @@ pub(super) fn assumptions(inferred: &Inferred, around: &Surroundings, mode: Prox
             let name = port.full_name();
             format!("endpoint {endpoint} of {name} is terminating: only the chain for policy Local has it")
         }));
+    }
+    let checked = inferred.ports.iter().filter(|port| port.has_unshown_ranges && port.source_ranges.is_empty());
+    let checked: BTreeSet<String> = checked.map(|port| port.service.to_string()).collect();
+    if !checked.is_empty() {
+        assumptions.push(format!(
+            "source ranges of {}, which nothing shows: {}",
+            list(checked, MAX_NAMED),
+            UNSHOWN_RANGES.join(", ")
+        ));
     }
     if mode == ProxyMode::Nftables && inferred.ports.iter().any(|port| !port.external_ips.is_empty()) {
         let words =
@@ -86,6 +96,9 @@ pub(super) fn made_up_words(made_up: &MadeUp, inferred: &Inferred, cluster: &Clu
 
 /// The most Services that are named.
 const MAX_NAMED: usize = 5;
+
+/// Source ranges where rules only show that there are some: of documentation (RFC 5737, RFC 3849), so that no pod or node has an address in them.
+const UNSHOWN_RANGES: [&str; 2] = ["192.0.2.0/24", "2001:db8:2::/48"];
 
 /// The ports of each service, without those of which no port is shown.
 fn services(inferred: &Inferred) -> BTreeMap<&ObjectName, Vec<&InferredPort>> {
@@ -156,7 +169,12 @@ fn service(name: &ObjectName, ports: &[&InferredPort], mode: ProxyMode) -> Value
         spec["externalTrafficPolicy"] = json!(policy(ports.iter().any(|port| port.is_external_local)));
     }
     if kind == "LoadBalancer" {
-        let ranges = once(ports.iter().flat_map(|port| &port.source_ranges));
+        let mut ranges = once(ports.iter().flat_map(|port| &port.source_ranges));
+        if ranges.is_empty() && ports.iter().any(|port| port.has_unshown_ranges) {
+            let families: BTreeSet<Family> = ports.iter().flat_map(|port| families(port)).collect();
+            let unshown = UNSHOWN_RANGES.iter().filter_map(|range| range.parse::<IpNet>().ok());
+            ranges.extend(unshown.filter(|range| families.contains(&Family::of(range.addr()))));
+        }
         spec["allocateLoadBalancerNodePorts"] = json!(has_node_ports);
         if !ranges.is_empty() {
             spec["loadBalancerSourceRanges"] = json!(ranges.iter().map(ToString::to_string).collect::<Vec<_>>());

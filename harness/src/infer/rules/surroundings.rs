@@ -66,7 +66,7 @@ impl Surroundings {
         let each = dumps.iter().map(|dump| Known::of(&dump.inferred, std::slice::from_ref(dump)));
         let each: Vec<Known> = each.collect();
         let node_ranges: Vec<Option<IpNet>> = each.iter().map(|one| one.node_range(&known.pods)).collect();
-        let mut placing = Placing::of(dumps);
+        let mut placing = Placing::of(dumps, &known.local_sources);
         placing.give_ranges(&known, &each, &node_ranges);
         placing.give_shown_addresses(&known, dumps);
         placing.give_addresses(&known, &each);
@@ -158,10 +158,12 @@ impl Surroundings {
 struct Placing {
     own: Vec<Machine>,
     others: Vec<Machine>,
+    /// The ranges that rules take for those of pods.
+    local_sources: BTreeSet<IpNet>,
 }
 
 impl Placing {
-    fn of(dumps: &[Dump]) -> Self {
+    fn of(dumps: &[Dump], local_sources: &BTreeSet<IpNet>) -> Self {
         let served = |dump: &Dump| dump.inferred.proxy.node_port_addresses.iter().copied().collect::<Vec<IpAddr>>();
         let here = |dump: &Dump| {
             // Addresses such as that of Docker's bridge are on several nodes.
@@ -170,7 +172,7 @@ impl Placing {
             let own = served(dump).into_iter().filter(|ip| !ip.is_loopback() && !is_on_others(ip));
             Machine { name: dump.node.clone(), addresses: own.collect(), ranges: Vec::new() }
         };
-        Self { own: dumps.iter().map(here).collect(), others: Vec::new() }
+        Self { own: dumps.iter().map(here).collect(), others: Vec::new(), local_sources: local_sources.clone() }
     }
 
     /// Ranges of pods: those that rules attribute to their own node, and the rest to others.
@@ -231,10 +233,10 @@ impl Placing {
     /// Where nothing shows a pod of the node, its local endpoints need a range.
     fn give_local_ranges(&mut self, families: impl IntoIterator<Item = Family>) {
         for family in families {
-            let taken = self.taken();
+            let free = self.free(family);
             let is_of_family = |range: &IpNet| Family::of(range.addr()) == family;
             if let Some(first) = self.own.first_mut().filter(|first| !first.ranges.iter().any(is_of_family)) {
-                first.ranges.extend(free(family, &taken));
+                first.ranges.extend(free);
             }
         }
     }
@@ -243,20 +245,29 @@ impl Placing {
     fn add_elsewhere(&mut self, families: impl IntoIterator<Item = Family>) -> BTreeMap<Family, IpAddr> {
         let mut elsewhere = BTreeMap::new();
         for family in families {
-            let Some(range) = free(family, &self.taken()) else { continue };
+            let Some(range) = self.free(family) else { continue };
             elsewhere.extend(range.hosts().nth(9).map(|ip| (family, ip)));
             self.others.push(Machine { ranges: vec![range], ..Machine::default() });
         }
         elsewhere
     }
 
-    fn taken(&self) -> Vec<IpNet> {
-        self.own.iter().chain(&self.others).flat_map(|machine| &machine.ranges).copied().collect()
+    /// A range for pods that no machine has: near others, else in the range that rules take for that of pods.
+    fn free(&self, family: Family) -> Option<IpNet> {
+        let is_of_family = |range: &&IpNet| Family::of(range.addr()) == family;
+        let all = self.own.iter().chain(&self.others).flat_map(|machine| &machine.ranges);
+        let taken: Vec<IpNet> = all.copied().filter(|range| is_of_family(&range)).collect();
+        let (usual, length) = if family == Family::Ipv4 { ("10.244.0.0/24", 24) } else { ("fd00:10:244::/64", 64) };
+        let by_rules = || self.local_sources.iter().find(is_of_family).copied();
+        let near = taken.first().copied().or_else(by_rules).or(usual.parse().ok())?;
+        let length = if taken.is_empty() { near.prefix_len().max(length) } else { near.prefix_len() };
+        let mut all = wide(near, family).subnets(length).ok()?.take(taken.len() + 2);
+        all.find(|range| !taken.iter().any(|other| other.contains(range) || range.contains(other)))
     }
 
     /// All machines; those without a name get one.
     fn named(self) -> Vec<Machine> {
-        let Self { own: mut machines, others } = self;
+        let Self { own: mut machines, others, .. } = self;
         let taken: BTreeSet<String> = machines.iter().map(|machine| machine.name.clone()).collect();
         let mut names = (2..).map(|number| format!("node-{number}")).filter(|name| !taken.contains(name));
         machines.extend(others.into_iter().map(|other| Machine { name: names.next().unwrap_or_default(), ..other }));
@@ -437,13 +448,4 @@ pub(super) fn families(port: &InferredPort) -> BTreeSet<Family> {
     let endpoints = port.endpoints.iter().chain(&port.local).map(|endpoint| endpoint.ip());
     let families: BTreeSet<Family> = addresses.chain(endpoints).map(Family::of).collect();
     if families.is_empty() { port.families.clone() } else { families }
-}
-
-/// A range for pods near others that none of them has.
-fn free(family: Family, taken: &[IpNet]) -> Option<IpNet> {
-    let usual = if family == Family::Ipv4 { "10.244.0.0/24" } else { "fd00:10:244::/64" };
-    let near = taken.iter().find(|range| Family::of(range.addr()) == family).copied().or(usual.parse().ok())?;
-    let length = near.prefix_len();
-    let all = wide(near, family).subnets(length).ok()?;
-    all.take(taken.len() + 2).find(|range| !taken.iter().any(|other| other.contains(range) || range.contains(other)))
 }

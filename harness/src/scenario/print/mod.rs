@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
+use svclab_rules::cluster::objects::NODE_PORTS;
 use svclab_rules::cluster::{Cluster, Family, Protocol, ProxyMode};
 
 use self::connections::connection;
@@ -83,6 +84,16 @@ fn protocol(protocol: Protocol) -> Option<(String, Item)> {
     (protocol != Protocol::Tcp).then(|| field("protocol", protocol.to_string().to_uppercase()))
 }
 
+/// The range of a cluster's node ports, if one is not in the default range.
+pub(crate) fn node_port_range(cluster: &Cluster) -> Option<String> {
+    let ports = cluster.services.iter().flat_map(|service| {
+        service.ports.iter().filter_map(|port| port.node_port).chain(service.health_check_node_port)
+    });
+    let (first, last) = (*NODE_PORTS.start(), *NODE_PORTS.end());
+    let (least, most) = ports.fold((first, last), |(least, most), port| (least.min(port), most.max(port)));
+    ((least, most) != (first, last)).then(|| format!("{least}-{most}"))
+}
+
 /// Writes the section `cluster:`.
 fn network(scenario: &Scenario) -> Fields {
     let cluster = &scenario.cluster;
@@ -92,24 +103,17 @@ fn network(scenario: &Scenario) -> Fields {
     for range in cluster.service_cidrs.iter().filter(|range| !overlaps(range)) {
         services.entry(Family::of(range.addr())).or_insert(range.trunc());
     }
-    // Without a range no rule drops unallocated addresses, but a scenario has a default range. A range of one allocated address has no
-    // others to drop.
-    if cluster.proxy.mode == ProxyMode::Nftables {
+    // A scenario has a default range of each family. One of a single allocated address has no others to drop.
+    if cluster.proxy.mode == ProxyMode::Nftables && !services.is_empty() {
         for ip in cluster.services.iter().flat_map(|service| &service.cluster_ips) {
             services.entry(Family::of(*ip)).or_insert(IpNet::from(*ip));
         }
     }
-    let ports = cluster.services.iter().flat_map(|service| {
-        service.ports.iter().filter_map(|port| port.node_port).chain(service.health_check_node_port)
-    });
-    let (least, most) = ports.fold((30000, 32767), |(least, most), port| (least.min(port), most.max(port)));
     let mut fields = vec![field("podCIDR", words(pods))];
-    if !services.is_empty() {
+    if !services.is_empty() || cluster.proxy.mode == ProxyMode::Nftables {
         fields.push(field("serviceCIDR", words(services.into_values())));
     }
-    if (least, most) != (30000, 32767) {
-        fields.push(field("serviceNodePortRange", format!("{least}-{most}")));
-    }
+    fields.extend(node_port_range(cluster).map(|range| field("serviceNodePortRange", range)));
     fields.extend(cni(scenario.cni));
     fields.push(field("proxy", proxy(&cluster.proxy, scenario.releases)));
     fields

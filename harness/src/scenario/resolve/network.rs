@@ -33,6 +33,8 @@ pub(crate) struct Network {
     pub(crate) has_pod_cidr: bool,
     /// The ranges of cluster IPs, at most one of each family.
     pub(crate) service_cidrs: Vec<IpNet>,
+    /// Whether the cluster has a ServiceCIDR object.
+    pub(crate) has_service_cidr: bool,
     /// The range of node ports.
     pub(crate) node_ports: RangeInclusive<u16>,
     /// How pods are connected.
@@ -42,10 +44,11 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    /// Returns the ranges of the cluster's ServiceCIDR object: those of the cluster's families.
+    /// Returns the ranges of the cluster's ServiceCIDR object, if it has one: those of the cluster's families.
     pub(crate) fn allocated(&self) -> impl Iterator<Item = IpNet> {
         let families = self.families();
-        self.service_cidrs.iter().copied().filter(move |range| families.contains(&family(*range)))
+        let known = if self.has_service_cidr { self.service_cidrs.as_slice() } else { &[] };
+        known.iter().copied().filter(move |range| families.contains(&family(*range)))
     }
 
     /// Returns the default ranges that do not overlap with pods; if all ranges of a family overlap, the first.
@@ -68,6 +71,7 @@ pub(crate) fn network(raw: &RawCluster, at: At<'_>, findings: &mut Findings) -> 
     let pod_cidrs = ranges(&raw.pod_cidr, at.field("podCIDR"), "10.244.0.0/16", findings);
     let has_pod_cidr = !pod_cidrs.is_empty();
     let pod_cidrs = if pod_cidrs.is_empty() { parsed(&["10.244.0.0/16"]) } else { pod_cidrs };
+    let has_service_cidr = !(at.has("serviceCIDR") && raw.service_cidr.0.is_empty());
     let mut service_cidrs = ranges(&raw.service_cidr, at.field("serviceCIDR"), "10.96.0.0/12", findings);
     for (pods, services) in pod_cidrs.iter().flat_map(|pods| service_cidrs.iter().map(move |other| (pods, other))) {
         if overlap(*pods, *services) {
@@ -84,7 +88,8 @@ pub(crate) fn network(raw: &RawCluster, at: At<'_>, findings: &mut Findings) -> 
     }
     let proxy = proxy(&raw.proxy, &pod_cidrs, at.field("proxy"), findings);
     let node_ports = node_ports(raw.service_node_port_range.as_deref(), at.field("serviceNodePortRange"), findings);
-    Network { cni: cni(raw, at.field("cni"), findings), pod_cidrs, has_pod_cidr, service_cidrs, node_ports, proxy }
+    let cni = cni(raw, at.field("cni"), findings);
+    Network { cni, pod_cidrs, has_pod_cidr, service_cidrs, has_service_cidr, node_ports, proxy }
 }
 
 /// Parses the range of node ports: two numbers separated by a hyphen, the first at least 1 and not greater than the second.

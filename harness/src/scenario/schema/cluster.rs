@@ -18,7 +18,8 @@ pub(crate) struct RawCluster {
     #[serde(rename = "podCIDR")]
     pub(crate) pod_cidr: OneOrMany<String>,
     /// The range of cluster IPs that are not given. Default: 10.96.0.0/12, and fd00:10:96::/112 for IPv6, or, if pods have
-    /// these, 172.20.0.0/16 and fd00:172:20::/112.
+    /// these, 172.20.0.0/16 and fd00:172:20::/112. An empty list: the cluster has no ServiceCIDR, so in nftables mode nothing drops packets to
+    /// addresses of no Service.
     #[serde(rename = "serviceCIDR")]
     pub(crate) service_cidr: OneOrMany<String>,
     /// The range of node ports, as in the API server's `--service-node-port-range`. Default: 30000-32767.

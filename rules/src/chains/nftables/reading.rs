@@ -150,7 +150,7 @@ impl<'a> Reading<'a> for Table<'a> {
     }
 
     fn named_endpoint(&self, chain: &str) -> Option<SocketAddr> {
-        read(named_endpoint(chain)?.1)
+        endpoint_of_base(NAMING.endpoint_part(chain)?)
     }
 
     /// The name of an endpoint's chain contains the service port and the endpoint.
@@ -200,6 +200,11 @@ fn dnat(statement: &Statement) -> Option<SocketAddr> {
 fn named_endpoint(chain: &str) -> Option<(&str, &str)> {
     let base = NAMING.endpoint_part(chain)?.split_once('-')?.1;
     base.rsplit_once("__").filter(|_| !chain.ends_with("..."))
+}
+
+/// Returns the endpoint in the name of its chain after the prefix; nothing if the name was truncated.
+pub(crate) fn endpoint_of_base(base: &str) -> Option<SocketAddr> {
+    read(base.rsplit_once("__").filter(|_| !base.ends_with("..."))?.1)
 }
 
 /// Writes an endpoint as chain names do.

@@ -72,7 +72,8 @@ impl<'a> Builder<'a> {
                 }
             }
             Object::Service(object) => {
-                if let Some(service) = self.sound(super::service(object)) {
+                // The API server has admitted it, whatever its `--service-node-port-range` is.
+                if let Some(service) = self.sound(super::service_within(object, 1..=u16::MAX)) {
                     self.assembly.cluster.services.push(service);
                 }
             }

@@ -27,8 +27,8 @@ fn service_yaml(name: &str, spec: &str) -> String {
 #[case::target_name("ports: [{port: 80, targetPort: Http}]", "spec.ports[0].targetPort: `Http` is not a port name")]
 #[case::protocol("ports: [{port: 80, protocol: tcp}]", "spec.ports[0].protocol: unknown protocol `tcp`")]
 #[case::node_port_range(
-    "type: NodePort, ports: [{port: 80, nodePort: 80}]",
-    "spec.ports[0].nodePort: node port 80 is not in the range 30000-32767"
+    "type: NodePort, ports: [{port: 80, nodePort: 70000}]",
+    "spec.ports[0].nodePort: node port 70000 is not in the range 1-65535"
 )]
 #[case::node_port_type(
     "ports: [{port: 80, nodePort: 30080}]",

@@ -189,6 +189,8 @@ impl<'a> Reader<'a> {
             None => false,
             Some(Target::Jump(next) | Target::Goto(next)) => known.contains_key(next),
             Some(Target::Dnat(nat)) => nat.ports.is_some(),
+            // The last option, or the last digit of a mark, may be missing.
+            Some(Target::Mark(_) | Target::Other(_)) => false,
             Some(_) => true,
         };
         if is_whole && !rule.matches.iter().any(|one| matches!(one, Match::Other(_))) {

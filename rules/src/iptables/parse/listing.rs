@@ -95,6 +95,8 @@ pub struct ListingReader {
 #[derive(Debug)]
 struct Shown {
     chain: Chain,
+    /// The number of rules that jump to it, if the heading gives it.
+    references: Option<usize>,
     lines: Vec<usize>,
     /// The table named in a command.
     table: Option<TableName>,
@@ -136,13 +138,19 @@ impl ListingReader {
         // Web pages may have bullets before rows.
         let line =
             line.trim_start_matches(|letter: char| letter.is_whitespace() || "•·*>|-".contains(letter)).trim_end();
-        if let Some(chain) = heading(line) {
+        if let Some((chain, references)) = heading(line) {
             self.columns = Columns::default();
             self.is_over = false;
             let table = self.table;
-            let shown =
-                Shown { chain, lines: Vec::new(), table, has_heading: true, is_whole: true, has_columns: false };
-            self.chains.push(shown);
+            self.chains.push(Shown {
+                chain,
+                references,
+                lines: Vec::new(),
+                table,
+                has_heading: true,
+                is_whole: true,
+                has_columns: false,
+            });
             return ListingLine::Chain;
         }
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -203,6 +211,7 @@ impl ListingReader {
         self.is_over = false;
         self.chains.push(Shown {
             chain,
+            references: None,
             lines: Vec::new(),
             table,
             has_heading: false,
@@ -237,6 +246,7 @@ impl ListingReader {
         }
         let mut all = once(chains.into_iter().zip(tables).map(|(shown, (table, _))| (table, shown)));
         read_jumps(&mut all);
+        open_hidden_callers(&mut all);
         partial_tables(&all).for_each(|table| coverage.remove_table(table.as_str()));
         let mut rules = RuleSet::new(family);
         let mut lines: Vec<Vec<Vec<usize>>> = Vec::new();
@@ -283,7 +293,15 @@ impl ListingReader {
             let at = self.chains.iter().position(|shown| *shown.chain.name == *name).unwrap_or_else(|| {
                 let chain = Chain::user(&*name);
                 let (lines, has_heading) = (Vec::new(), false);
-                self.chains.push(Shown { chain, lines, table, has_heading, is_whole: false, has_columns: false });
+                self.chains.push(Shown {
+                    chain,
+                    references: None,
+                    lines,
+                    table,
+                    has_heading,
+                    is_whole: false,
+                    has_columns: false,
+                });
                 self.chains.len() - 1
             });
             self.chains[at].chain.rules.push(rule);
@@ -330,8 +348,8 @@ fn family(chains: &[Shown]) -> Family {
     all.find_map(of_rule).unwrap_or(Family::Ipv4)
 }
 
-/// `Chain KUBE-SERVICES (2 references)`, `Chain INPUT (policy ACCEPT 0 packets, 0 bytes)`.
-fn heading(line: &str) -> Option<Chain> {
+/// `Chain KUBE-SERVICES (2 references)`, `Chain INPUT (policy ACCEPT 0 packets, 0 bytes)`. Returns the number of references as well.
+fn heading(line: &str) -> Option<(Chain, Option<usize>)> {
     let (name, rest) = line.strip_prefix("Chain ")?.split_once(" (")?;
     if name.is_empty() || name.contains(char::is_whitespace) {
         return None;
@@ -342,7 +360,8 @@ fn heading(line: &str) -> Option<Chain> {
         None if rest.contains("references") => None,
         None => return None,
     };
-    Some(Chain { policy, ..Chain::user(name) })
+    let references = rest.split_once(" references").and_then(|(count, _)| count.parse().ok());
+    Some((Chain { policy, ..Chain::user(name) }, references))
 }
 
 /// Returns each chain of a table once: of several listings, the longest.
@@ -380,6 +399,25 @@ fn read_jumps(all: &mut [(TableName, Shown)]) {
             }
         }
     }
+}
+
+/// The only chain from which kube-proxy jumps to a chain.
+const CALLERS: [(&str, &str); 3] =
+    [("KUBE-NODEPORTS", "KUBE-SERVICES"), ("KUBE-POSTROUTING", "POSTROUTING"), ("KUBE-FORWARD", "FORWARD")];
+
+/// Chains are not whole if the kernel counts more jumps from them than the listing shows.
+fn open_hidden_callers(all: &mut [(TableName, Shown)]) {
+    let hidden = |table: TableName, called: &str| {
+        let of_table = || all.iter().filter(|(own, _)| *own == table).map(|(_, shown)| shown);
+        let jumps = of_table().flat_map(|shown| &shown.chain.rules).filter_map(Rule::next_chain);
+        let shown = jumps.filter(|next| &***next == called).count();
+        of_table().any(|chain| &*chain.chain.name == called && chain.references.is_some_and(|count| count > shown))
+    };
+    let is_caller = |(table, shown): &(TableName, Shown)| {
+        CALLERS.iter().any(|(called, caller)| &*shown.chain.name == *caller && hidden(*table, called))
+    };
+    let open: Vec<usize> = (0..all.len()).filter(|at| is_caller(&all[*at])).collect();
+    open.into_iter().for_each(|at| all[at].1.is_whole = false);
 }
 
 /// Returns the tables that are not shown completely: with a chain that is cut, or without one that a rule jumps to, since in the kernel no

@@ -1,5 +1,7 @@
 //! The last line of a text that is cut off: as the end of its chain or set is missing, so may be a part of the line.
 
+use std::ops::Range;
+
 use super::{Line, is_part};
 
 /// Why the line is not read.
@@ -20,16 +22,20 @@ const CHAINS: [&str; 8] = [
     "service-endpoints-check",
 ];
 
-/// The last line of a block without its end, unless it is whole for certain.
-pub(super) fn cut_line(block: &[Line<'_>]) -> Option<usize> {
-    let at = block.iter().rposition(|line| !line.is_blank())?;
-    let text = block[at].text.trim();
-    let part = block[..at].iter().map(|line| line.text.trim()).rfind(|text| is_part(text))?;
-    let is_whole = match part.strip_prefix("chain ") {
-        Some(_) => is_whole_rule(text, block),
-        None => !text.starts_with("type ") && text.ends_with([',', '{', '}', '"']),
-    };
-    (!is_whole).then_some(at)
+/// The last line of a block without its end, unless it is whole for certain; with all lines of its set or map if these lack the type.
+pub(super) fn cut_lines(block: &[Line<'_>]) -> Option<Range<usize>> {
+    let text = |at: usize| block[at].text.trim();
+    let last = block.iter().rposition(|line| !line.is_blank())?;
+    let heading = (0..=last).rev().find(|at| is_part(text(*at)))?;
+    if text(heading).starts_with("chain ") {
+        let is_whole = last == heading || is_whole_rule(text(last), block);
+        return (!is_whole).then_some(last..last + 1);
+    }
+    let is_type = |at: usize| text(at).starts_with("type ") || text(at).starts_with("typeof ");
+    if !(heading..last).any(is_type) {
+        return Some(heading..last + 1);
+    }
+    (!text(last).ends_with([',', '{', '}', '"'])).then_some(last..last + 1)
 }
 
 fn is_whole_rule(text: &str, block: &[Line<'_>]) -> bool {
@@ -41,7 +47,7 @@ fn is_whole_rule(text: &str, block: &[Line<'_>]) -> bool {
                 |text: &str| text.strip_prefix("chain ").is_some_and(|rest| rest.split(' ').next() == Some(name));
             CHAINS.contains(name) || block.iter().any(|line| is_named(line.text.trim()))
         }
-        [.., last] => ENDS.contains(last) || last.ends_with(['}', '{', '"']),
+        [.., last] => ENDS.contains(last) || last.ends_with(['}', '"']),
         [] => true,
     }
 }
@@ -56,14 +62,18 @@ mod tests {
     #[case::verdict("chain a {\n\tct state new accept", None)]
     #[case::jump("chain a {\n\tip daddr 10.0.0.1 jump mark-for-masquerade", None)]
     #[case::known_chain("chain b {\n}\nchain a {\n\tgoto b", None)]
-    #[case::name("chain a {\n\tip daddr 10.0.0.1 jump mark-for-masq", Some(1))]
-    #[case::set("chain a {\n\tip saddr @affinity-X", Some(1))]
-    #[case::port("chain a {\n\tmeta l4proto tcp dnat to 10.0.0.1:80", Some(1))]
-    #[case::type_of_map("map a {\n\ttype ipv4_addr", Some(1))]
-    #[case::element("set a {\n\ttype ipv4_addr\n\telements = { 10.0.0.1,\n10.0.0.2", Some(3))]
+    #[case::name("chain a {\n\tip daddr 10.0.0.1 jump mark-for-masq", Some(1..2))]
+    #[case::set("chain a {\n\tip saddr @affinity-X", Some(1..2))]
+    #[case::port("chain a {\n\tmeta l4proto tcp dnat to 10.0.0.1:80", Some(1..2))]
+    #[case::map("chain a {\n\tdnat ip to numgen random mod 2 map {", Some(1..2))]
+    #[case::heading("chain a {", None)]
+    #[case::heading_of_map("chain b {\n}\nmap a {", Some(2..3))]
+    #[case::type_of_map("map a {\n\ttype ipv4_addr", Some(0..2))]
+    #[case::size("set a {\n\ttype ipv4_addr\n\tsize 655", Some(2..3))]
+    #[case::element("set a {\n\ttype ipv4_addr\n\telements = { 10.0.0.1,\n10.0.0.2", Some(3..4))]
     #[case::between_elements("set a {\n\ttype ipv4_addr\n\telements = { 10.0.0.1,", None)]
-    fn a_last_line_that_may_be_longer_is_not_read(#[case] text: &str, #[case] expected: Option<usize>) {
+    fn a_last_line_that_may_be_longer_is_not_read(#[case] text: &str, #[case] expected: Option<Range<usize>>) {
         let lines: Vec<Line<'_>> = super::super::super::super::line::lines(text);
-        assert_eq!(cut_line(&lines), expected);
+        assert_eq!(cut_lines(&lines), expected);
     }
 }

@@ -66,7 +66,7 @@ pub(super) fn bare(lines: &[Line<'_>]) -> Option<Block> {
         return None;
     }
     let taken = run(lines, |line| is_bare(line) || leads_on(line));
-    let contents = Contents::Nftables { rules: Parsed::default(), count: 0, coverage: Coverage::default() };
+    let contents = Contents::Nftables { rules: Parsed::default(), count: 0, coverage: Coverage::default(), cut: None };
     let unread = (0..taken).filter(|at| !lines[*at].is_blank()).map(|at| (at, HEADLESS.to_owned())).collect();
     Some(Block { unread, ..Block::new(Format::Nft, taken, contents) })
 }

@@ -79,6 +79,21 @@ fn a_listing_has_the_rules_that_were_saved(#[case] listing: &str) {
     assert_eq!(parse_listing(&joined).unwrap().rules, saved, "{joined}");
 }
 
+/// The heading of a chain tells that a rule which jumps to it was left out.
+#[rstest]
+#[case("1 references", false)]
+#[case("0 references", true)]
+fn a_chain_without_a_counted_jump_is_not_whole(#[case] references: &str, #[case] is_whole: bool) {
+    let columns = "target     prot opt source               destination\n";
+    let listing = format!(
+        "Chain KUBE-SERVICES (2 references)\n{columns}RETURN  6    --  0.0.0.0/0            10.96.0.1\n\n\
+        Chain KUBE-NODEPORTS ({references})\n{columns}RETURN  6    --  0.0.0.0/0            0.0.0.0/0\n\n"
+    );
+    let coverage = parse_listing(&listing).expect("a listing").coverage;
+    assert_eq!(coverage.has_chain("nat", "KUBE-SERVICES"), is_whole);
+    assert!(coverage.has_chain("nat", "KUBE-NODEPORTS"));
+}
+
 #[test]
 fn what_is_not_known_is_no_condition_that_always_holds() {
     let text =

@@ -1,0 +1,33 @@
+//! Endpoints that only names of chains and sets show, because the text lacks the chains of their service ports.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+
+use crate::chains::Kind;
+use crate::chains::nftables::{NAMING, endpoint_of_base};
+use crate::nftables::{Table, base_of_endpoint};
+
+/// An endpoint, and what its affinity set shows.
+pub(super) struct Named {
+    /// The service port, by the part of its chains' names after the prefix.
+    pub(super) service: String,
+    pub(super) endpoint: SocketAddr,
+    /// The affinity timeout in seconds, if the endpoint has such a set.
+    pub(super) affinity: Option<u32>,
+}
+
+/// Finds the endpoints of service ports without chains of endpoints. Where there is one, it alone shows which endpoints are used.
+pub(super) fn named_endpoints(table: &Table) -> Vec<Named> {
+    let chains = || table.chains.iter().filter_map(|chain| NAMING.of(&chain.name));
+    let groups: BTreeSet<&str> =
+        chains().filter(|(kind, _)| matches!(kind, Kind::Group(_))).map(|(_, base)| base).collect();
+    let of_chains = chains().filter(|(kind, _)| *kind == Kind::Endpoint).map(|(_, base)| (base, None));
+    let of_sets = table.sets.iter().filter_map(|set| {
+        let affinity = set.dynamic.as_ref().and_then(|dynamic| dynamic.timeout);
+        Some((set.name.strip_prefix("affinity-")?, affinity))
+    });
+    let named = of_chains.chain(of_sets).filter_map(|(base, affinity)| {
+        Some(Named { service: base_of_endpoint(base)?, endpoint: endpoint_of_base(base)?, affinity })
+    });
+    named.filter(|named| !groups.contains(&*named.service)).collect()
+}

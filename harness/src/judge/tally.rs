@@ -107,8 +107,8 @@ fn judge_outcome(outcome: Option<&ExpectedOutcome>, tally: &Tally, findings: &mu
         let reason = "the previous probe's destination is known for single flows only: remove `flows`";
         findings.differ(Field::Outcome, &expected, "not recorded", reason);
     }
-    if let ExpectedOutcome::Rejected(_) | ExpectedOutcome::TooBig(_) = outcome {
-        let reason = "rejections are checked for single flows only: remove `flows`";
+    if let ExpectedOutcome::Dropped(_) | ExpectedOutcome::Rejected(_) | ExpectedOutcome::TooBig(_) = outcome {
+        let reason = "drops and rejections are distinguished for single flows only: remove `flows`";
         findings.differ(Field::Outcome, expected, "not recorded", reason);
     }
 }

@@ -70,7 +70,11 @@ impl Traversal<'_, '_> {
             for mut state in self.hook(netns, Hook::Postrouting, state, Some(out)) {
                 state.enter_in_table(netns);
                 state.packet.bridge = None;
-                self.over_link(netns, to, mac, state);
+                // `br_nf_dev_queue_xmit` would fragment.
+                match self.mtu_exceeded(netns, to, &state) {
+                    Some(mtu) => self.lose(netns, state, Cause::TooBig(mtu)),
+                    None => self.over_link(netns, to, mac, state),
+                }
             }
         }
     }

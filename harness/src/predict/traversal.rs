@@ -16,6 +16,9 @@ use super::{Machine, Network};
 use crate::topology::{self, Carrier, ETH0, InterfaceKind, LOOPBACK, NetnsId, Role, UNDERLAY};
 use crate::wire::Mac;
 
+/// The bytes of a VLAN tag, which a link lets pass in addition to its MTU (`VLAN_HLEN`).
+const VLAN_TAG: u16 = 4;
+
 /// 100 % in millionths.
 const ALL_MILLIONTHS: u32 = 1_000_000;
 
@@ -134,7 +137,7 @@ impl<'n, 'a> Traversal<'n, 'a> {
     }
 
     /// The MTU of an interface, if a packet or a fragment of it is larger.
-    fn mtu_exceeded(&self, netns: NetnsId, interface: u32, state: &PacketState) -> Option<u16> {
+    pub(super) fn mtu_exceeded(&self, netns: NetnsId, interface: u32, state: &PacketState) -> Option<u16> {
         let mtu = self.machine(netns).netns.interface(interface)?.mtu;
         (state.extent.largest > mtu).then_some(mtu)
     }
@@ -153,7 +156,11 @@ impl<'n, 'a> Traversal<'n, 'a> {
         else {
             return self.lose(netns, state, Cause::NoNeighbour);
         };
-        let too_big = || self.mtu_exceeded(netns, interface, &state).map(Cause::TooBig);
+        // A link leaves room for the tag of a VLAN (`is_skb_forwardable`); fragments of its own machine are smaller anyway.
+        let too_big = || {
+            let mtu = self.mtu_exceeded(netns, interface, &state)?;
+            (state.extent.largest > mtu + VLAN_TAG).then_some(Cause::TooBig(mtu))
+        };
         if let Some(cause) = self.cause_on_link(netns, own).or_else(too_big) {
             return self.lose(netns, state, cause);
         }

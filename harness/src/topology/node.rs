@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use ipnet::IpNet;
 use svclab_rules::cluster::{Cluster, DetectLocal, Family, Node, ProxyMode};
+use svclab_rules::profile::Profile;
 
 use super::model::{PeerRoutes, Peers};
 use super::peers::{VXLAN, namespaces};
@@ -65,7 +66,9 @@ pub(super) fn netns_of(cluster: &Cluster, node: &str) -> Option<NetnsId> {
 fn settings(netns: &mut Netns, scenario: &Scenario, cluster: &Cluster, node: &Node) {
     netns.quiet_ipv6();
     netns.forward_packets();
-    if cluster.proxy.mode == ProxyMode::Iptables && cluster.proxy.localhost_node_ports {
+    let release: Result<Profile, _> = cluster.release_on(node).parse();
+    let is_set = cluster.proxy.localhost_node_ports || release.is_ok_and(|own| !own.knows_localhost_node_ports());
+    if cluster.proxy.mode == ProxyMode::Iptables && is_set {
         netns.set("ipv4.conf.all.route_localnet", 1);
     }
     netns.set("netfilter.nf_conntrack_tcp_be_liberal", u8::from(cluster.proxy.tcp_be_liberal));

@@ -109,7 +109,7 @@ impl Profile {
 
     /// The jump to `KUBE-NODEPORTS` excludes loopback addresses that cannot work: `::1`, and
     /// 127.0.0.0/8 without `iptables.localhostNodePorts` (from 1.26).
-    pub(crate) fn knows_localhost_node_ports(self) -> bool {
+    pub fn knows_localhost_node_ports(self) -> bool {
         self.minor >= 26
     }
 }

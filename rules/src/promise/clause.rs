@@ -23,6 +23,7 @@ pub enum Clause {
     OtherNodesNodePort,
     SourceRanges,
     SourceRangesIncludeNode,
+    SourceRangesIncludeSomeAddresses,
     InternalPolicyCluster,
     InternalPolicyLocal,
     ExternalPolicyCluster,
@@ -68,7 +69,7 @@ impl fmt::Display for Clause {
 }
 
 /// Every clause, in the order of the type, with its sentence and its citation.
-const CLAUSES: [(Clause, &str, &str); 40] = [
+const CLAUSES: [(Clause, &str, &str); 41] = [
     (
         Clause::ClusterIp,
         "every node captures traffic to a service's cluster IP and port, and redirects it to an endpoint",
@@ -150,6 +151,11 @@ const CLAUSES: [(Clause, &str, &str); 40] = [
         "source ranges that allow the node also allow the load balancer's own addresses, because a packet from the \
          node may have one of them as its source",
         "ServiceSpec loadBalancerSourceRanges; kube-proxy, pkg/proxy/iptables/proxier.go, allowFromNode",
+    ),
+    (
+        Clause::SourceRangesIncludeSomeAddresses,
+        "source ranges allow some of the node's addresses, and the kernel chooses which one its packets have",
+        "ServiceSpec loadBalancerSourceRanges; RFC 6724",
     ),
     (
         Clause::InternalPolicyCluster,

@@ -69,6 +69,16 @@ impl<'a> Client<'a> {
         Some(Self { address, place })
     }
 
+    /// The other addresses that its packets may have instead: those of the node for a process that sends from one of them.
+    pub(super) fn other_sources(&self) -> impl Iterator<Item = IpAddr> + '_ {
+        let of_node = match self.place {
+            Place::Process(node) => node.internal_ips.as_slice(),
+            Place::Pod(_) | Place::Outside => &[],
+        };
+        let is_alike = |ip: &IpAddr| Family::of(*ip) == Family::of(self.address);
+        of_node.iter().copied().filter(move |ip| of_node.contains(&self.address) && is_alike(ip) && *ip != self.address)
+    }
+
     /// Returns the node that it is on.
     pub(super) fn node(&self) -> Option<&'a Node> {
         match self.place {

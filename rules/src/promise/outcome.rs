@@ -16,12 +16,11 @@ impl Handling<'_, '_> {
             because.push(Clause::OtherNodesNodePort);
         }
         let candidates = Candidates::of(slices, self.claim.port, Family::of(self.to.ip()), self.setting);
-        let outcome = if self.is_admitted(&mut because) {
-            self.chosen(&candidates, &mut because)
-        } else if candidates.any_usable() {
-            PromisedOutcome::Dropped
-        } else {
-            PromisedOutcome::Fails
+        let outcome = match self.is_admitted(&mut because) {
+            Some(true) => self.chosen(&candidates, &mut because),
+            Some(false) if candidates.any_usable() => PromisedOutcome::Dropped,
+            Some(false) => PromisedOutcome::Fails,
+            None => PromisedOutcome::NotPromised,
         };
         let known_bug = self.known_bug(&outcome, &candidates);
         Promise { outcome, node: None, service: Some(self.claim.name()), because, known_bug }

@@ -85,16 +85,24 @@ impl Handling<'_, '_> {
     }
 
     /// Returns whether source ranges allow the client. They apply only to the load balancer's address, also for clients inside the cluster.
-    /// Ranges of one family do not affect the other.
+    /// Ranges of one family do not affect the other. `None` if that depends on the address that the kernel chooses for a node's own packets.
     ///
     /// ServiceSpec `loadBalancerSourceRanges`.
-    pub(super) fn is_admitted(&self, because: &mut Vec<Clause>) -> bool {
-        if self.claim.kind != AddressKind::LoadBalancerIp || self.is_in_source_ranges(self.client.address) {
-            return true;
+    pub(super) fn is_admitted(&self, because: &mut Vec<Clause>) -> Option<bool> {
+        if self.claim.kind != AddressKind::LoadBalancerIp {
+            return Some(true);
+        }
+        let is_admitted = self.is_in_source_ranges(self.client.address);
+        if self.client.other_sources().any(|source| self.is_in_source_ranges(source) != is_admitted) {
+            because.push(Clause::SourceRangesIncludeSomeAddresses);
+            return None;
+        }
+        if is_admitted {
+            return Some(true);
         }
         let clause = if self.is_admitted_as_node() { Clause::SourceRangesIncludeNode } else { Clause::SourceRanges };
         because.push(clause);
-        clause == Clause::SourceRangesIncludeNode
+        Some(clause == Clause::SourceRangesIncludeNode)
     }
 
     /// Returns whether the client has one of the load balancer's own addresses and the ranges allow the node. A node with that address

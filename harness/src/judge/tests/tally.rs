@@ -36,7 +36,7 @@ fn shares(shares: &[(u8, f64)]) -> Balance {
 )]
 #[case::affinity(Expectation { affinity: Some(true), ..delivered_to([1, 2, 3]) }, counted(&[(2, 50)]))]
 #[case::no_affinity(Expectation { affinity: Some(false), ..delivered_to([1, 2, 3]) }, counted(&[(2, 40), (3, 10)]))]
-#[case::dropped(outcome(ExpectedOutcome::Dropped(DropPlace::InCluster)), Tally { sent: 9, lost: 9, ..Tally::default() })]
+#[case::fails(outcome(ExpectedOutcome::Fails), Tally { sent: 9, lost: 9, ..Tally::default() })]
 fn tallies_that_are_as_expected(#[case] expectation: Expectation, #[case] tally: Tally) {
     assert_eq!(differences(&expectation, &Observation::Tally(tally)), Vec::<String>::new());
 }
@@ -58,7 +58,7 @@ fn tallies_that_are_as_expected(#[case] expectation: Expectation, #[case] tally:
     "flows: expected all 11 flows delivered once, observed 1 flow delivered more than once: a flow must be delivered exactly once"
 )]
 #[case::unattributed(
-    outcome(ExpectedOutcome::Dropped(DropPlace::InCluster)),
+    outcome(ExpectedOutcome::Fails),
     Tally { sent: 5, lost: 5, unattributed: 1, ..Tally::default() },
     "flows: expected only what was sent, observed 1 packet not part of any flow: a delivered packet must belong to a flow"
 )]
@@ -77,15 +77,20 @@ fn tallies_that_are_as_expected(#[case] expectation: Expectation, #[case] tally:
     counted(&[(1, 10), (9, 2)]),
     "outcome: expected delivered to pod/nginx-1:80, observed 2 flows delivered to 10.244.2.9:80: they were delivered elsewhere"
 )]
-#[case::not_dropped(
-    outcome(ExpectedOutcome::Dropped(DropPlace::InCluster)),
+#[case::delivered(
+    outcome(ExpectedOutcome::Fails),
     Tally { sent: 12, lost: 2, ..counted(&[(1, 10)]) },
-    "outcome: expected dropped on a node, observed 10 flows delivered to 10.244.2.1:80: they should not be delivered"
+    "outcome: expected not delivered, observed 10 flows delivered to 10.244.2.1:80: they should not be delivered"
 )]
 #[case::rejected(
     outcome(ExpectedOutcome::Rejected(RejectKind::Any)),
     Tally { sent: 2, lost: 2, ..Tally::default() },
-    "outcome: expected rejected, observed not recorded: rejections are checked for single flows only: remove `flows`"
+    "outcome: expected rejected, observed not recorded: drops and rejections are distinguished for single flows only: remove `flows`"
+)]
+#[case::dropped(
+    outcome(ExpectedOutcome::Dropped(DropPlace::InCluster)),
+    Tally { sent: 2, lost: 2, ..Tally::default() },
+    "outcome: expected dropped on a node, observed not recorded: drops and rejections are distinguished for single flows only: remove `flows`"
 )]
 #[case::reply(
     Expectation { reply: Some(ReplyExpectation::FromVip), ..delivered_to([1]) },

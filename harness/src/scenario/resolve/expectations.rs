@@ -165,17 +165,17 @@ fn many_flows(raw: &RawExpect, at: At<'_>, flows: Flows, findings: &mut Findings
         let message = "`flows: auto` needs an expected `balance`";
         findings.wrong(at, message, "Set a number of flows, or expect a `balance`.");
     }
-    for field in ["reply", "rejected", "tooBig", "fragments"].into_iter().filter(|field| at.has(field)) {
+    for field in ["reply", "rejected", "dropped", "tooBig", "fragments"].into_iter().filter(|field| at.has(field)) {
         let message = format!("`{field}` is checked for single flows only");
-        findings.wrong(at.field(field).key(), message, "Move it to a test without `flows`.");
+        let help = match field {
+            "rejected" | "dropped" => "Use `fails: true`, or omit `flows`.",
+            _ => "Move it to a test without `flows`.",
+        };
+        findings.wrong(at.field(field).key(), message, help);
     }
     if raw.delivered.as_ref().is_some_and(|listed| listed.0 == [SAME]) {
         let message = format!("`{SAME}` is checked for single flows only");
         findings.wrong(at.field("delivered"), message, "Expect `affinity: true`, or omit `flows`.");
-    }
-    if let Some(RawDropped::At(_)) = raw.dropped {
-        let message = "the place of a drop is known for single flows only";
-        findings.wrong(at.field("dropped"), message, "Use `dropped: true`, or omit `flows`.");
     }
 }
 

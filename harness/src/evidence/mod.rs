@@ -35,6 +35,7 @@ mod tables;
 #[cfg(test)]
 mod tests;
 mod unwrapped;
+mod warnings;
 mod wrapped_lines;
 mod wrapped_nft;
 
@@ -42,7 +43,7 @@ pub(crate) use addresses::MachineAddresses;
 pub(crate) use dictionary::service_of_hash;
 pub(crate) use endpoints::{ListedEndpoint, endpoints, is_cut, is_from_table, marked, remove_marks};
 pub(crate) use hosts::host_of;
-pub(crate) use model::{Connection, Contents, OF_IPTABLES_NFT, Release, Route};
+pub(crate) use model::{Connection, Contents, Failure, OF_IPTABLES_NFT, Release, Route, Setting};
 pub use model::{Evidence, Format, Piece, Stretch, Unread};
 pub(crate) use namespaces::shown_objects;
 pub(crate) use objects::objects;

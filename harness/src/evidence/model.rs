@@ -24,6 +24,8 @@ pub struct Evidence {
     pub(crate) commands: Vec<Stretch>,
     /// Lines that look like evidence, or are in it, and could not be read.
     pub unread: Vec<Unread>,
+    /// Lines in which iptables-nft warns of tables of iptables-legacy.
+    pub(crate) legacy_warnings: Vec<Stretch>,
     /// Releases of Kubernetes that lines name.
     pub(crate) releases: Vec<Release>,
     /// Machines that lines name.
@@ -135,16 +137,40 @@ pub(crate) enum Contents {
     /// The routes of a machine.
     Routes(Vec<Route>),
     /// Settings of the kernel.
-    Settings(Vec<(String, String)>),
+    Settings(Vec<Setting>),
     /// Lines of a log.
     Log {
         /// How many there are.
         entries: usize,
         /// The settings of the kernel that they say were made.
-        settings: Vec<(String, String)>,
+        settings: Vec<Setting>,
+        /// What they say kube-proxy could not do.
+        failures: Vec<Failure>,
     },
     /// This many entries, of which no more is used.
     Entries(usize),
+}
+
+/// A setting of the kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Setting {
+    /// The line, from 1.
+    pub(crate) line: usize,
+    /// Its name, with dots.
+    pub(crate) name: String,
+    /// Its value.
+    pub(crate) value: String,
+}
+
+/// A line of a log that says that rules could not be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Failure {
+    /// The line, from 1.
+    pub(crate) line: usize,
+    /// What failed, as the log says it.
+    pub(crate) what: &'static str,
+    /// Why.
+    pub(crate) why: String,
 }
 
 /// A route.
@@ -287,7 +313,7 @@ impl Contents {
     }
 
     /// The settings of the kernel that it shows.
-    pub(crate) fn settings(&self) -> &[(String, String)] {
+    pub(crate) fn settings(&self) -> &[Setting] {
         match self {
             Self::Settings(settings) | Self::Log { settings, .. } => settings,
             _ => &[],
@@ -307,7 +333,7 @@ impl Evidence {
     pub fn says_something(&self) -> bool {
         self.pieces.iter().any(|piece| match &piece.contents {
             Contents::Entries(_) | Contents::Addresses(..) | Contents::Routes(_) => false,
-            Contents::Log { settings, .. } => !settings.is_empty(),
+            Contents::Log { settings, failures, .. } => !settings.is_empty() || !failures.is_empty(),
             _ => true,
         })
     }

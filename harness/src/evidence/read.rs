@@ -14,6 +14,7 @@ use super::line::{Line, is_sentence, lines};
 use super::model::{Contents, Evidence, Format, Piece, Stretch, Unread};
 use super::prefixes::peel;
 use super::repairs::RepairSet;
+use super::warnings;
 use super::wrapped_nft;
 use super::{hosts, releases};
 
@@ -28,7 +29,7 @@ pub fn read(text: &str) -> Evidence {
     let lines = split(lines);
     let (releases, hosts) = (releases::find(text), hosts::find(text));
     let mut reader = Reader {
-        evidence: Evidence { releases, hosts, ..Evidence::default() },
+        evidence: Evidence { releases, hosts, legacy_warnings: warnings::of_legacy(text), ..Evidence::default() },
         source: None,
         in_fence: false,
         is_adjacent: false,
@@ -52,7 +53,7 @@ fn whole(text: &str) -> Option<Evidence> {
     let first = shown.next()?;
     let last = shown.last().unwrap_or(first);
     let piece = Piece { file: None, format, first, last, command: None, host: None, contents, repairs: Vec::new() };
-    Some(Evidence { pieces: vec![piece], ..Evidence::default() })
+    Some(Evidence { pieces: vec![piece], legacy_warnings: warnings::of_legacy(text), ..Evidence::default() })
 }
 
 struct Reader {
@@ -193,12 +194,12 @@ impl Reader {
     }
 }
 
-/// Whether a line has no content of its own: a number, dots, a prompt without a command.
+/// Whether a line has no content of its own: a number, dots, a prompt without a command, a warning that programs print before their output.
 fn is_aside(line: &Line<'_>) -> bool {
     let text = line.text.trim();
     let is_prompt = matches!(text, "$" | "#" | ">" | "%")
         || (text.ends_with(['$', '#']) && text.contains('@') && !text.contains(" -"));
-    line.is_gutter() || line.is_ellipsis() || is_prompt
+    line.is_gutter() || line.is_ellipsis() || is_prompt || warnings::is_warning(text)
 }
 
 /// Whether a line is a rule of iptables as nft shows it.

@@ -340,6 +340,7 @@ impl Evidence {
         let in_file = |lines: Stretch| Stretch { file: Some(named(lines.file.clone())), ..lines };
         self.prose.extend(other.prose.into_iter().map(in_file));
         self.commands.extend(other.commands.into_iter().map(in_file));
+        self.legacy_warnings.extend(other.legacy_warnings.into_iter().map(in_file));
         let releases = other.releases.into_iter();
         self.releases.extend(releases.map(|one| Release { file: Some(named(one.file.clone())), ..one }));
         let hosts = other.hosts.into_iter();

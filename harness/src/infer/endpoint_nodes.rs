@@ -1,7 +1,7 @@
 //! The nodes of endpoints that neither tables nor rules name.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use svclab_rules::cluster::Cluster;
 
@@ -22,6 +22,21 @@ pub(super) fn assign_nodes(cluster: &mut Cluster, objects: &Objects) {
             if !unnamed.contains(&(service.clone(), *address)) {
                 endpoint.node = owners.get(address).cloned();
                 endpoint.zone = endpoint.zone.take().or_else(|| zone(endpoint.node.as_ref()?));
+            }
+        }
+    }
+}
+
+/// Takes the node from endpoints at a node's own addresses that its rules do not treat as local: their EndpointSlice names none, as that of
+/// `default/kubernetes`, which the API server writes.
+pub(super) fn leave_unnamed(cluster: &mut Cluster, node: &str, not_local: &BTreeSet<SocketAddr>) {
+    let own: BTreeSet<IpAddr> = cluster.node(node).map(|node| node.addresses().collect()).unwrap_or_default();
+    for slice in &mut cluster.slices {
+        let ports: Vec<u16> = slice.ports.iter().filter_map(|port| port.port).collect();
+        let is_not_local = |ip: &IpAddr| ports.iter().any(|port| not_local.contains(&SocketAddr::new(*ip, *port)));
+        for endpoint in slice.endpoints.iter_mut().filter(|endpoint| endpoint.node.as_deref() == Some(node)) {
+            if endpoint.addresses.iter().any(|ip| own.contains(ip) && is_not_local(ip)) {
+                (endpoint.node, endpoint.zone) = (None, None);
             }
         }
     }

@@ -15,7 +15,7 @@ use super::node_file::NodeFile;
 use super::objects::{Assumed, from_objects};
 use super::routes::Routes;
 use super::rules::{Dump, configurations, from_dumps};
-use crate::evidence::{Contents, Evidence, OF_IPTABLES_NFT, Piece, node_rules, objects, releases};
+use crate::evidence::{self, Contents, Evidence, OF_IPTABLES_NFT, Piece, node_rules, objects, releases};
 use crate::input::{Diagnostic, Diagnostics, Span};
 use crate::scenario::{CniKind, Note, Setting};
 use crate::text::{counted, list, one_line};
@@ -250,13 +250,13 @@ fn settings(evidence: &Evidence, dumps: &[Dump], assumed: &mut Assumed) -> Optio
         };
         let node = node.or_else(|| Some(assumed.scenario.cluster.nodes.first()?.name.clone()));
         let Some(node) = node.filter(|node| assumed.scenario.cluster.node(node).is_some()) else { continue };
-        let span = Span { file: assumed.scenario.file.clone(), line: piece.first, column: 1 };
-        for (name, value) in all {
+        for evidence::Setting { line, name, value } in all {
+            let span = Span { file: assumed.scenario.file.clone(), line: *line, column: 1 };
             let known = SETTINGS.iter().find(|(known, _)| known == name);
             match known.filter(|(_, most)| value.parse::<u32>().is_ok_and(|value| value <= *most)) {
                 Some(_) => {
                     let own = assumed.scenario.sysctls.entry(node.clone()).or_default();
-                    own.insert(name.clone(), Setting { value: value.clone(), span: span.clone() });
+                    own.insert(name.clone(), Setting { value: value.clone(), span });
                 }
                 None if import_bridge_call(name, value, &mut assumed.scenario.cni.kind) => {}
                 None => left_out.push(format!("{} = {}", one_line(name), one_line(value))),

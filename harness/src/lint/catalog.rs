@@ -23,7 +23,7 @@ const SAVE: &str = "the whole output of `iptables-save` on that node";
 const SLICES: &str = "`kubectl get endpointslices,pods -o wide` of the namespace, taken at the same time as the rules";
 
 /// All kinds.
-pub const CATALOG: [Entry; 50] = [
+pub const CATALOG: [Entry; 54] = [
     entry_of("dnat-protocol", Error, "", "`kubectl get service NAME -o yaml` and the unedited rules"),
     entry_of("dnat-source", Error, "kubernetes/kubernetes#45790", "the rules as `iptables-save` prints them, unedited"),
     entry_of(
@@ -85,6 +85,14 @@ pub const CATALOG: [Entry; 50] = [
         "kube-proxy's `--hostname-override` and `kubectl get nodes`",
     ),
     entry_of("local-drop", Info, "kubernetes/kubernetes#125810", "on which nodes the Service's pods run"),
+    entry_of("rejected-service", Info, "", SLICES),
+    entry_of("no-services", Error, "kubernetes/kubeadm#784", "kube-proxy's log of that node, from its start on"),
+    entry_of(
+        "sync-failed",
+        Error,
+        "kubernetes/kubernetes#36652",
+        "kube-proxy's log of that node with the rules that it tried to write, and `iptables --version` on the host and in kube-proxy's image",
+    ),
     entry_of("host-port-first", Warning, "containernetworking/plugins#577", "the pods with `hostPort` on that node"),
     entry_of(
         "accept-before-reject",
@@ -107,6 +115,12 @@ pub const CATALOG: [Entry; 50] = [
     entry_of(
         "two-backends",
         Error,
+        "kubernetes/kubernetes#109811",
+        "`iptables-legacy-save` and `iptables-nft-save` on that node",
+    ),
+    entry_of(
+        "legacy-tables",
+        Info,
         "kubernetes/kubernetes#109811",
         "`iptables-legacy-save` and `iptables-nft-save` on that node",
     ),

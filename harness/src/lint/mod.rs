@@ -14,6 +14,7 @@ mod chains;
 mod connections;
 mod deviations;
 mod finding;
+mod forwarding;
 pub mod json;
 mod lines;
 mod missing;
@@ -22,6 +23,8 @@ mod node_ports;
 mod objects;
 mod page;
 mod policy;
+mod programs;
+mod rejections;
 mod settings;
 mod severity;
 mod shares;
@@ -44,18 +47,21 @@ use crate::infer::{Assumption, Connections, from_evidence};
 
 /// All findings, most severe first, those of the same kind in the order of their places.
 pub fn lint(evidence: &Evidence) -> Vec<Finding> {
-    const FAMILIES: [fn(&View<'_>) -> Vec<Finding>; 11] = [
+    const FAMILIES: [fn(&View<'_>) -> Vec<Finding>; 14] = [
         shares::find,
         names::find,
         node_ports::find,
         chains::find,
         unmodelled::find,
         surrounding_rules::find,
+        forwarding::find,
         policy::find,
+        rejections::find,
         backends::find,
         objects::find,
         connections::find,
         settings::find,
+        programs::find,
     ];
     let nodes = crate::evidence::node_rules(evidence);
     let are_whole = nodes.iter().all(crate::evidence::NodeRules::is_whole);

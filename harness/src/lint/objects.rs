@@ -47,7 +47,7 @@ fn differing<'v>(view: &View<'v>) -> Option<HashSet<(Option<&'v str>, &'v str)>>
 }
 
 /// The endpoints of services by namespace and name that kube-proxy uses, where they are surely all of them.
-fn ready(view: &View<'_>) -> BTreeMap<String, BTreeSet<IpAddr>> {
+pub(super) fn ready(view: &View<'_>) -> BTreeMap<String, BTreeSet<IpAddr>> {
     let mut all: BTreeMap<String, BTreeSet<IpAddr>> = BTreeMap::new();
     let mut open: BTreeSet<String> = BTreeSet::new();
     let key = |object: &Value, name: &str| {

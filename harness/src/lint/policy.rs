@@ -11,9 +11,7 @@ use super::view::{Tables, View};
 use crate::infer::Deviation;
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
-    view.tables()
-        .flat_map(|tables| [before_reject(tables), local_drops(tables)].into_iter().flatten().collect::<Vec<_>>())
-        .collect()
+    view.tables().flat_map(before_reject).collect()
 }
 
 /// Another program's rule that accepts everything before the rejection of Services without endpoints.
@@ -31,7 +29,9 @@ fn before_reject(tables: Tables<'_>) -> Vec<Finding> {
     }
     let mut found = Vec::new();
     for name in ["FORWARD", "OUTPUT"] {
-        let Some(chain) = tables.chain(TableName::Filter, name) else { continue };
+        // A rule that accepts everything may be that of one interface.
+        let shown = tables.chain(TableName::Filter, name).filter(|_| !tables.hides_interfaces(TableName::Filter, name));
+        let Some(chain) = shown else { continue };
         let services = chain.rules.iter().position(|rule| {
             rule.next_chain().is_some_and(|next| matches!(&**next, "KUBE-SERVICES" | "KUBE-EXTERNAL-SERVICES"))
         });
@@ -96,7 +96,7 @@ pub(super) fn judge_local_drops(view: &View<'_>, found: &mut Vec<Finding>, devia
     found.retain(|finding| {
         let is_consequence = |(place, service): &(Place, String)| {
             place.file == finding.place.file
-                && finding.message.contains(&format!("service {service}: "))
+                && finding.message.contains(&format!("{service}: "))
                 && LOCAL.iter().any(|words| finding.message.contains(words))
         };
         !matches!(finding.id, "missing-rule" | "deviation") || !dropped.iter().any(is_consequence)
@@ -104,7 +104,8 @@ pub(super) fn judge_local_drops(view: &View<'_>, found: &mut Vec<Finding>, devia
 }
 
 /// What findings contain that follow from having no local endpoint.
-const LOCAL: [&str; 3] = [" for policy Local is missing", " KUBE-SVL-", "the rejection of traffic to "];
+const LOCAL: [&str; 4] =
+    [" for policy Local is missing", " KUBE-SVL-", "the rejection of traffic to ", "the rejection of other traffic"];
 
 /// Whether objects show that a pod with this address is on a node.
 fn is_on(view: &View<'_>, ip: &str, node: &str) -> bool {
@@ -118,20 +119,35 @@ fn is_on(view: &View<'_>, ip: &str, node: &str) -> bool {
         || view.objects_of_kind("EndpointSlice").any(|(_, slice)| endpoints(slice).iter().any(has))
 }
 
-/// Services whose endpoints are all on other nodes, under a policy Local.
-fn local_drops(tables: Tables<'_>) -> Vec<Finding> {
-    let is_local = |rule: &Rule| {
-        rule.target == Some(Target::Drop)
-            && rule.comment().is_some_and(|comment| comment.contains("has no local endpoints"))
-    };
-    let mut found = Vec::new();
-    for placed in tables.rules().filter(|placed| is_local(placed.rule)) {
-        let service = placed.rule.comment().and_then(|comment| comment.split(' ').next()).unwrap_or_default();
-        let message = format!(
-            "{service} has traffic policy Local and no endpoint on this node: its connections are dropped here"
-        );
-        let effect = "as intended: a load balancer's health check keeps connections away from this node";
-        found.push(Finding::new("local-drop", tables.place(placed.line), message, effect));
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use crate::lint::tests::ids;
+
+    /// The rules of issues from 1.14 to 1.23 about kubernetes#71851: packets are marked to be dropped.
+    const MARKED: &str = "root@w1:~# iptables-save | grep nginx-ext
+-A KUBE-NODEPORTS -s 127.0.0.0/8 -p tcp -m comment --comment \"default/nginx-ext:\" -m tcp --dport 32204 -j KUBE-MARK-MASQ
+-A KUBE-NODEPORTS -p tcp -m comment --comment \"default/nginx-ext:\" -m tcp --dport 32204 -j KUBE-XLB-ICKQE4PTG2WGVXBF
+-A KUBE-SEP-3IHHUFR2KYE7CM33 -s 10.44.0.56/32 -m comment --comment \"default/nginx-ext:\" -j KUBE-MARK-MASQ
+-A KUBE-SEP-3IHHUFR2KYE7CM33 -p tcp -m comment --comment \"default/nginx-ext:\" -m tcp -j DNAT --to-destination 10.44.0.56:80
+-A KUBE-SERVICES ! -s 10.32.0.0/12 -d 10.108.2.154/32 -p tcp -m comment --comment \"default/nginx-ext: cluster IP\" -m tcp --dport 80 -j KUBE-MARK-MASQ
+-A KUBE-SERVICES -d 10.108.2.154/32 -p tcp -m comment --comment \"default/nginx-ext: cluster IP\" -m tcp --dport 80 -j KUBE-SVC-ICKQE4PTG2WGVXBF
+-A KUBE-SVC-ICKQE4PTG2WGVXBF -m comment --comment \"default/nginx-ext:\" -j KUBE-SEP-3IHHUFR2KYE7CM33
+-A KUBE-XLB-ICKQE4PTG2WGVXBF -m comment --comment \"default/nginx-ext: has no local endpoints\" -j KUBE-MARK-DROP
+root@w1:~# kubectl get pods -o wide
+NAME                         READY   STATUS    RESTARTS   AGE   IP           NODE   NOMINATED NODE
+nginx-ext-6bd4c6b8c8-5xk2p   1/1     Running   1          14h   10.44.0.56   w1     <none>
+client-6bd4c6b8c8-5xk2q      1/1     Running   1          14h   10.45.0.57   w2     <none>
+";
+
+    /// Such a drop is the one finding, at its line.
+    #[rstest]
+    #[case::here("w1", "no-local-endpoints")]
+    #[case::elsewhere("w2", "local-drop")]
+    fn a_marked_drop_is_an_error_on_the_node_of_the_endpoint(#[case] node: &str, #[case] expected: &str) {
+        let pod = |node: &str| format!("10.44.0.56   {node} ");
+        let text = MARKED.replace(&pod("w1"), &pod(node));
+        assert_eq!(ids(&text), [expected]);
     }
-    found
 }

@@ -25,6 +25,11 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
             )),
             _ => None,
         };
+        // Both names of forwarding are those of one setting.
+        let is_known = |id: &str| {
+            id == "ip-forward" && found.iter().any(|known: &Finding| known.id == id && known.place.file == place.file)
+        };
+        let finding = finding.filter(|(id, ..)| !is_known(id));
         found.extend(finding.map(|(id, message, effect)| Finding::new(id, place.clone(), message, effect)));
     }
     found
@@ -64,4 +69,18 @@ fn local_range(range: &str, node_ports: &[u16]) -> Option<Found> {
 fn has_rules(view: &View<'_>) -> bool {
     let rules = view.evidence.pieces.iter().filter(|piece| piece.format == crate::evidence::Format::IpRule);
     rules.map(|piece| piece.contents.entries()).max().is_some_and(|count| count > 3)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::evidence::read;
+    use crate::lint::lint;
+
+    #[test]
+    fn a_setting_is_found_once_and_at_its_line() {
+        let text = "$ sysctl -a\nnet.ipv4.conf.all.forwarding = 0\nnet.ipv4.tcp_sack = 1\nnet.bridge.bridge-nf-call-iptables = 0\nnet.ipv4.ip_forward = 0\n";
+        let found = lint(&read(text));
+        let found: Vec<_> = found.iter().map(|one| (one.id, one.place.line)).collect();
+        assert_eq!(found, [("bridge-call", 4), ("ip-forward", 2)]);
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use svclab_rules::iptables::{ChainKind, Match, OLDER, Policy, Rule, States, TableName, Target};
+use svclab_rules::iptables::{ChainKind, Match, OLDER, Rule, TableName, Target};
 
 use super::finding::Finding;
 use super::severity::Severity;
@@ -14,18 +14,10 @@ const KUBE_BITS: u32 = 0xc000;
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     let of_each = view.tables().flat_map(|tables| {
-        [
-            host_ports(tables),
-            firewall(tables),
-            marks(tables),
-            masquerade(tables),
-            forwarding(tables),
-            layouts(tables),
-            other_mode(tables),
-        ]
-        .into_iter()
-        .flatten()
-        .collect::<Vec<_>>()
+        [host_ports(tables), firewall(tables), marks(tables), masquerade(tables), layouts(tables), other_mode(tables)]
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>()
     });
     of_each.chain(skew(view)).chain(release(view)).collect()
 }
@@ -123,7 +115,9 @@ fn masquerade(tables: Tables<'_>) -> Vec<Finding> {
             || placed.chain.name.starts_with("FLANNEL")
             || placed.chain.name.starts_with("CNI-");
         let is_masquerade = matches!(placed.rule.target, Some(Target::Masquerade { .. } | Target::Snat(_)));
-        let is_scoped = placed.rule.destination.is_some() || placed.rule.out_interface.is_some();
+        let is_scoped = placed.rule.destination.is_some()
+            || placed.rule.out_interface.is_some()
+            || tables.hides_interfaces(placed.table, &placed.chain.name);
         is_builtin && is_masquerade && !is_scoped
     });
     if let Some(placed) = other {
@@ -184,58 +178,6 @@ fn off_cluster(tables: Tables<'_>, rules: &[Placed<'_>]) -> Vec<Finding> {
             let effect = "all connections of pods to cluster IPs are masqueraded: network policies and servers see a node's address";
             found.push(Finding::new("cidr-mismatch", tables.place(placed.line), message, effect));
         }
-    }
-    found
-}
-
-/// What is dropped or left to others in FORWARD.
-fn forwarding(tables: Tables<'_>) -> Vec<Finding> {
-    let mut found = Vec::new();
-    let shows = |chain: &str| tables.shows(TableName::Filter, chain);
-    let Some(forward) = tables.chain(TableName::Filter, "FORWARD").filter(|_| shows("FORWARD")) else { return found };
-    let jumps = |name: &str| forward.rules.iter().any(|rule| rule.next_chain().is_some_and(|next| **next == *name));
-    let is_all = forward.rules.iter().filter_map(Rule::next_chain).all(|next| shows(next));
-    if forward.policy == Some(Policy::Drop) && is_all {
-        let accepts = |placed: &Placed<'_>| {
-            placed.table == TableName::Filter
-                && placed.rule.target == Some(Target::Accept)
-                && !["INPUT", "OUTPUT", "KUBE-FORWARD", "KUBE-NODEPORTS"].contains(&&*placed.chain.name)
-                && !placed.chain.name.starts_with("DOCKER")
-                && !placed.rule.matches.iter().any(|one| matches!(one, Match::State { .. }))
-        };
-        let is_marked = |placed: &Placed<'_>| {
-            &*placed.chain.name == "KUBE-FORWARD" && placed.rule.matches.iter().any(|one| matches!(one, Match::Mark(_)))
-        };
-        if !tables.rules().any(|placed| accepts(&placed)) {
-            let more = if tables.rules().any(|placed| is_marked(&placed)) {
-                "only connections that are masqueraded pass"
-            } else {
-                "nothing passes"
-            };
-            let message = "the policy of FORWARD is DROP, and no rule accepts packets of pods";
-            let effect =
-                format!("node ports and load balancers work only on the node of the pod; between nodes {more}");
-            found.push(Finding::new(
-                "forward-drop",
-                tables.place(tables.line(TableName::Filter, "FORWARD", 0)),
-                message,
-                effect,
-            ));
-        }
-    }
-    let drops_invalid = tables.rules().any(|placed| {
-        let is_invalid = |one: &Match| matches!(one, Match::State { states, .. } if !states.negated && states.value == States::INVALID);
-        &*placed.chain.name == "KUBE-FORWARD" && placed.rule.target == Some(Target::Drop) && placed.rule.matches.iter().any(is_invalid)
-    });
-    if jumps("KUBE-FORWARD") && shows("KUBE-FORWARD") && !drops_invalid {
-        let message = "KUBE-FORWARD does not drop packets in state INVALID";
-        let effect = "a reply outside of the window is not translated back, and the client resets a connection it does not know; right where nf_conntrack_tcp_be_liberal is 1";
-        found.push(Finding::new(
-            "invalid-not-dropped",
-            tables.place(tables.line(TableName::Filter, "FORWARD", 0)),
-            message,
-            effect,
-        ));
     }
     found
 }

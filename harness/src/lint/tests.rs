@@ -6,7 +6,7 @@ use super::*;
 use crate::each_file::each_file;
 use crate::evidence::read;
 
-fn ids(text: &str) -> Vec<&'static str> {
+pub(super) fn ids(text: &str) -> Vec<&'static str> {
     lint(&read(text)).into_iter().map(|finding| finding.id).collect()
 }
 
@@ -63,7 +63,7 @@ fn excerpts_of_recordings_are_in_order(
     });
 }
 
-const BASE: &str = "\
+pub(super) const BASE: &str = "\
 *filter
 :FORWARD ACCEPT [0:0]
 :KUBE-FIREWALL - [0:0]
@@ -124,7 +124,7 @@ const SERVICE_RULE: &str = "-A KUBE-SVC-2CMXP7HKUVJN7L6M -m comment";
 #[case::drop("-A KUBE-FORWARD -m", "-A KUBE-FIREWALL -j DROP\n-A KUBE-FORWARD -m", &["firewall-drops-all"])]
 #[case::policy(":FORWARD ACCEPT", ":FORWARD DROP", &["forward-drop"])]
 #[case::invalid("-A KUBE-FORWARD -m conntrack --ctstate INVALID -j DROP\n", "", &["invalid-not-dropped"])]
-#[case::accept("-A FORWARD -j KUBE-FORWARD\n", "-A FORWARD -j ACCEPT\n-A FORWARD -j KUBE-FORWARD\n-A KUBE-SERVICES -d 10.9.9.9/32 -p tcp -m comment --comment \"default/x has no endpoints\" -m tcp --dport 80 -j REJECT\n", &["accept-before-reject"])]
+#[case::accept("-A FORWARD -j KUBE-FORWARD\n", "-A FORWARD -j ACCEPT\n-A FORWARD -j KUBE-FORWARD\n-A KUBE-SERVICES -d 10.9.9.9/32 -p tcp -m comment --comment \"default/x has no endpoints\" -m tcp --dport 80 -j REJECT\n", &["accept-before-reject", "rejected-service"])]
 #[case::mark("-A OUTPUT -j KUBE-SERVICES\n", "-A OUTPUT -j KUBE-SERVICES\n-A OUTPUT -j MARK --set-xmark 0x4000/0x4000\n", &["mark-bits"])]
 #[case::no_masquerade("! -s 10.244.0.0/16 -d 10.96.34.82/32 -p tcp -m comment --comment \"default/nginx cluster IP\" -m tcp --dport 80 -j KUBE-MARK-MASQ", "-m comment --comment nothing", &["no-masquerade"])]
 #[case::local(":KUBE-FIREWALL - [0:0]\n", ":KUBE-FIREWALL - [0:0]\n-A KUBE-FIREWALL -d 10.9.9.9/32 -m comment --comment \"default/y has no local endpoints\" -j DROP\n", &["local-drop"])]
@@ -414,4 +414,41 @@ fn a_drop_on_the_node_of_the_endpoint_is_an_error_and_no_contradiction() {
     assert!(here[0].message.contains("10.244.1.10:8080 on this node"), "{here:?}");
     let elsewhere = of_node("node-2");
     assert_eq!(elsewhere.iter().map(|one| one.id).collect::<Vec<_>>(), ["local-drop"], "{elsewhere:?}");
+}
+
+const FORWARD: &str = "Chain FORWARD (policy ACCEPT)
+target     prot opt source               destination
+ACCEPT     all  --  master.novalocal/16  anywhere
+ACCEPT     all  --  anywhere             master.novalocal/16
+ACCEPT     all  --  anywhere             anywhere
+ACCEPT     all  --  anywhere             anywhere
+";
+
+/// Docker's rules differ in their interfaces, which `iptables -L` shows with `-v` only.
+#[rstest]
+#[case::without_interfaces(FORWARD, &[])]
+#[case::own("Chain OUTPUT (policy ACCEPT)\ntarget prot opt source destination\nKUBE-FIREWALL all -- anywhere anywhere\nKUBE-FIREWALL all -- anywhere anywhere\n", &["duplicate-rules"])]
+#[case::with_interfaces("Chain FORWARD (policy ACCEPT 0 packets, 0 bytes)\n pkts bytes target prot opt in out source destination\n 0 0 ACCEPT all -- docker0 !docker0 anywhere anywhere\n 0 0 ACCEPT all -- docker0 docker0 anywhere anywhere\n", &[])]
+#[case::with_equal_ones("Chain FORWARD (policy ACCEPT 0 packets, 0 bytes)\n pkts bytes target prot opt in out source destination\n 0 0 ACCEPT all -- docker0 docker0 anywhere anywhere\n 0 0 ACCEPT all -- docker0 docker0 anywhere anywhere\n", &["duplicate-rules"])]
+#[case::of_a_filter("# iptables -L -n | grep dropping\nDROP all -- 0.0.0.0/0 0.0.0.0/0 /* kubernetes firewall for dropping marked packets */ mark match 0x8000/0x8000\nDROP all -- 0.0.0.0/0 0.0.0.0/0 /* kubernetes firewall for dropping marked packets */ mark match 0x8000/0x8000\n", &["duplicate-rules"])]
+fn rows_of_a_listing_are_the_same_rule_if_they_surely_are(#[case] listing: &str, #[case] expected: &[&str]) {
+    assert_eq!(ids(listing), expected, "{:?}", lint(&read(listing)));
+}
+
+/// A copy counts no more packets than the rule before it: one that does is the same rule at a later time.
+#[rstest]
+#[case::later("[0:0]", "[3:445]", false)]
+#[case::copy("[3:445]", "[0:0]", true)]
+fn counters_tell_a_copy_from_a_later_listing(#[case] first: &str, #[case] second: &str, #[case] expected: bool) {
+    let jump = "-A KUBE-NODEPORTS -p tcp -m comment --comment \"default/nginx\" -m tcp --dport 30080 -j KUBE-SVC-2CMXP7HKUVJN7L6M";
+    let text = format!("{first} {jump}\n{second} {jump}\n");
+    assert_eq!(ids(&text).contains(&"duplicate-rules"), expected, "{:?}", lint(&read(&text)));
+}
+
+/// The API server's EndpointSlice names no node, so from 1.36 on the rules do not masquerade its connections to itself, and need not.
+#[test]
+fn an_api_server_on_the_node_is_no_local_endpoint() {
+    let text = std::fs::read_to_string("../rules/tests/golden/small-cluster/v1.36-nftables/nft-ruleset.txt").unwrap();
+    assert!(text.contains("{ 0 : 192.168.10.100 . 6443 }") && text.contains("elements = { 192.168.10.11 }"));
+    assert_in_order(&text.replace("192.168.10.100", "192.168.10.11"));
 }

@@ -41,7 +41,7 @@ impl<'e> View<'e> {
                 view.connections.extend(entries.iter().map(|entry| (place(entry.line), entry)));
             }
             let settings = piece.contents.settings().iter();
-            view.settings.extend(settings.map(|(name, value)| (place(piece.first), name.as_str(), value.as_str())));
+            view.settings.extend(settings.map(|one| (place(one.line), one.name.as_str(), one.value.as_str())));
         }
         view
     }
@@ -85,6 +85,11 @@ impl<'e> Tables<'e> {
     /// Whether all rules of a chain are shown.
     pub(super) fn shows(&self, table: TableName, chain: &str) -> bool {
         self.node.coverage.has_chain(table.as_str(), chain)
+    }
+
+    /// Whether the rules of a chain may have interfaces that are not shown.
+    pub(super) fn hides_interfaces(&self, table: TableName, chain: &str) -> bool {
+        self.node.coverage.hides_interfaces(table.as_str(), chain)
     }
 
     /// A place in the file of these rules.

@@ -19,6 +19,8 @@ pub struct Coverage {
     chains: BTreeSet<(String, String)>,
     /// The truncated chains: some of their rules are not in the text.
     cut: BTreeSet<(String, String)>,
+    /// The chains whose rules are in the text without their interfaces, as in `iptables -L` without `-v`.
+    without_interfaces: BTreeSet<(String, String)>,
     /// The known filters of the lines: a line that one of them selects and that is not in the text is missing on the node.
     known_filters: Filters,
     /// Possible filters, guessed from what the lines have in common.
@@ -59,6 +61,16 @@ impl Coverage {
         let names = (table.to_owned(), chain.to_owned());
         self.chains.remove(&names);
         self.cut.insert(names);
+    }
+
+    /// Adds a chain whose rules are in the text without their interfaces.
+    pub fn add_without_interfaces(&mut self, table: &str, chain: &str) {
+        self.without_interfaces.insert((table.to_owned(), chain.to_owned()));
+    }
+
+    /// Returns whether the rules of a chain may have interfaces that the text does not show: then equal rules may be different ones.
+    pub fn hides_interfaces(&self, table: &str, chain: &str) -> bool {
+        self.without_interfaces.contains(&(table.to_owned(), chain.to_owned()))
     }
 
     /// Returns whether a table is covered with all its chains: a chain that is not in the text does not exist on the node.
@@ -140,6 +152,12 @@ impl Coverage {
         self.possible_filters.clear();
     }
 
+    /// Returns the coverage of the same text if any of its rules may be missing: that of no table and no chain.
+    #[must_use]
+    pub fn uncovered(self) -> Self {
+        Self { without_interfaces: self.without_interfaces, ..Self::default() }
+    }
+
     /// Returns whether all possible filters select a line of saved rules.
     pub fn may_show(&self, line: &str) -> bool {
         self.possible_filters.iter().all(|one| one.lines.shows(line))
@@ -151,6 +169,7 @@ impl Coverage {
         self.tables.extend(other.tables);
         self.chains.extend(other.chains);
         self.cut.extend(other.cut);
+        self.without_interfaces.extend(other.without_interfaces);
         self.known_filters.extend(other.known_filters);
         self.possible_filters.extend(other.possible_filters);
     }

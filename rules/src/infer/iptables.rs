@@ -31,6 +31,7 @@ pub(super) fn read(rules: &RuleSet) -> Inferred {
         served: BTreeSet::new(),
         rejected: BTreeSet::new(),
         firewalls: BTreeSet::new(),
+        health_checks: BTreeMap::new(),
     };
     for table in &rules.tables {
         table.chains.iter().for_each(|chain| reader.chain(table.name, chain));
@@ -68,6 +69,8 @@ struct Reader<'a> {
     rejected: BTreeSet<ChainHash>,
     /// The service ports with chains of source ranges.
     firewalls: BTreeSet<ChainHash>,
+    /// The ports of health checks without a comment, each with the number of its rules.
+    health_checks: BTreeMap<u16, usize>,
 }
 
 impl<'a> Reader<'a> {
@@ -209,6 +212,10 @@ impl<'a> Reader<'a> {
         let Some(frontend) = frontend(rule).filter(|_| rule.target == Some(Target::Accept)) else { return };
         // The health check is TCP whatever the service's protocol: only the name identifies the service port.
         let name = service_in(rule);
+        if rule.comment().is_none() {
+            *self.health_checks.entry(frontend.port).or_default() += 1;
+            return;
+        }
         let hash = name.and_then(|name| self.names.iter().find(|(_, known)| *known == name)).map(|(hash, _)| *hash);
         if let Some(hash) = hash {
             let port = self.port(hash, None);
@@ -302,8 +309,9 @@ impl<'a> Reader<'a> {
     }
 
     fn finish(self) -> Inferred {
-        let Self { mut proxy, marked, mut ports, served, rejected, firewalls, .. } = self;
+        let Self { mut proxy, marked, mut ports, served, rejected, firewalls, health_checks, .. } = self;
         ports.iter_mut().for_each(|(hash, port)| port.has_unshown_ranges &= !firewalls.contains(hash));
+        give_health_checks(&mut ports, health_checks);
         for (_, port) in ports.iter_mut().filter(|(hash, _)| served.contains(hash) && !rejected.contains(hash)) {
             port.has_unshown_endpoints |= port.endpoints.is_empty() && port.local.is_empty();
         }
@@ -315,6 +323,25 @@ impl<'a> Reader<'a> {
         model::finish(&mut ports);
         ports.sort();
         Inferred { ports, proxy }
+    }
+}
+
+/// Gives the services with a load balancer and external policy Local the ports of health checks that no comment assigns: each of them has one,
+/// with a rule for each of its service ports.
+fn give_health_checks(ports: &mut BTreeMap<ChainHash, InferredPort>, mut health_checks: BTreeMap<u16, usize>) {
+    let mut services: BTreeMap<BTreeSet<IpAddr>, Vec<ChainHash>> = BTreeMap::new();
+    let is_checked = |port: &InferredPort| port.is_external_local && !port.load_balancer.is_empty();
+    for (hash, port) in ports.iter().filter(|(_, port)| is_checked(port) && port.health_check.is_none()) {
+        services.entry(port.cluster_ips.clone()).or_default().push(*hash);
+    }
+    for hashes in services.into_values() {
+        let of_number = health_checks.iter().find(|(_, rules)| **rules == hashes.len()).or(health_checks.iter().next());
+        let Some(number) = of_number.map(|(number, _)| *number) else { break };
+        health_checks.remove(&number);
+        ports
+            .iter_mut()
+            .filter(|(hash, _)| hashes.contains(hash))
+            .for_each(|(_, port)| port.health_check = Some(number));
     }
 }
 

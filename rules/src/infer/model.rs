@@ -212,6 +212,8 @@ pub struct InferredProxy {
     pub here: BTreeSet<IpAddr>,
     /// Endpoints that rules treat as those of other nodes.
     pub elsewhere: BTreeSet<IpAddr>,
+    /// Endpoints with their ports that rules do not treat as those of their own node.
+    pub not_local: BTreeSet<SocketAddr>,
 }
 
 impl InferredProxy {
@@ -226,6 +228,7 @@ impl InferredProxy {
         self.service_cidrs.extend(other.service_cidrs);
         self.here.extend(other.here);
         self.elsewhere.extend(other.elsewhere);
+        self.not_local.extend(other.not_local);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Inference from an nftables table.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use ipnet::{IpNet, Ipv4Subnets, Ipv6Subnets};
 
@@ -232,6 +232,13 @@ fn place_endpoints(shown: &mut Inferred, hairpins: &Set) {
         _ => None,
     });
     shown.proxy.here.extend(addresses);
+    let sockets = hairpins.elements.iter().filter_map(|element| match element.key.as_slice() {
+        [Key::Address(ip), _, Key::Protocol(_), Key::Port(port)] => Some(SocketAddr::new(*ip, *port)),
+        _ => None,
+    });
+    let listed: BTreeSet<SocketAddr> = sockets.collect();
+    let all = shown.ports.iter().flat_map(|port| port.endpoints.iter().chain(&port.local)).copied();
+    shown.proxy.not_local = all.filter(|endpoint| !listed.contains(endpoint)).collect();
     let all = shown.ports.iter().flat_map(|port| &port.endpoints).map(|endpoint| endpoint.ip());
     shown.proxy.elsewhere = all.filter(|ip| !shown.proxy.here.contains(ip)).collect();
 }

@@ -23,3 +23,31 @@ fn a_service_is_read_from_its_rules() {
     assert!(shown.proxy.local_sources.contains(&"10.244.0.0/16".parse().expect("a range")));
     assert!(!shown.proxy.masquerades_all);
 }
+
+/// Health checks without comments: as many rules as the service has ports say whose they are.
+#[test]
+fn health_checks_without_comments_are_those_of_load_balancers_with_policy_local() {
+    let of_port = |hash: char, last: u8, port: u16| {
+        let hash: String = [hash; 16].iter().collect();
+        format!(
+            "-A KUBE-SERVICES -d 10.96.0.{last}/32 -p tcp -m tcp --dport {port} -j KUBE-SVC-{hash}\n\
+             -A KUBE-SERVICES -d 203.0.113.{last}/32 -p tcp -m tcp --dport {port} -j KUBE-FW-{hash}\n\
+             -A KUBE-FW-{hash} -j KUBE-XLB-{hash}\n-A KUBE-XLB-{hash} -j KUBE-SEP-{hash}\n"
+        )
+    };
+    let chains: String = ["A", "B", "C"]
+        .iter()
+        .flat_map(|hash| ["SVC", "FW", "XLB", "SEP"].map(|kind| format!(":KUBE-{kind}-{} -\n", hash.repeat(16))))
+        .collect();
+    let text = format!(
+        "*filter\n:KUBE-NODEPORTS -\n-A KUBE-NODEPORTS -p tcp -m tcp --dport 32100 -j ACCEPT\n\
+         -A KUBE-NODEPORTS -p tcp -m tcp --dport 32200 -j ACCEPT\n-A KUBE-NODEPORTS -p tcp -m tcp --dport 32200 -j ACCEPT\n\
+         COMMIT\n*nat\n:KUBE-SERVICES -\n{chains}{}{}{}COMMIT\n",
+        of_port('A', 1, 80),
+        of_port('B', 1, 443),
+        of_port('C', 2, 80)
+    );
+    let shown = parse(&text, Family::Ipv4).expect("rules").rules.infer();
+    let checks: Vec<Option<u16>> = shown.ports.iter().map(|port| port.health_check).collect();
+    assert_eq!(checks, [Some(32200), Some(32200), Some(32100)]);
+}

@@ -2,6 +2,7 @@
 
 use super::address_lookup::AddressKind;
 use super::client_path::has_address;
+use super::endpoint_candidate::Candidate;
 use super::endpoints::Candidates;
 use super::handling::Handling;
 use super::known_bug::KnownBug;
@@ -9,6 +10,12 @@ use super::model::PromisedOutcome;
 use super::policy::{is_external_local, is_internal_local};
 use super::source::Masquerade;
 use crate::cluster::ProxyMode;
+
+/// Returns whether an endpoint that the connection may go to is on another node than these candidates.
+fn has_remote(outcome: &PromisedOutcome, local: &[Candidate<'_>]) -> bool {
+    let PromisedOutcome::Delivered { endpoints, .. } = outcome else { return false };
+    endpoints.iter().any(|endpoint| !local.iter().any(|candidate| candidate.address == endpoint.address))
+}
 
 impl Handling<'_, '_> {
     /// Returns the known bug of the release that may affect the connection.
@@ -25,7 +32,7 @@ impl Handling<'_, '_> {
             Some(KnownBug::InternalPolicyAffectsExternal)
         } else if *outcome == PromisedOutcome::Dropped && !profile.drops_local_in_filter() && passes_on {
             Some(KnownBug::DropIsForwarded)
-        } else if short_circuit && !profile.local_chains_serve_the_node() {
+        } else if short_circuit && !profile.local_chains_serve_the_node() && has_remote(outcome, &local) {
             Some(KnownBug::NoShortCircuitForNodes)
         } else if short_circuit && kind != AddressKind::NodePort && local.is_empty() && self.drops_before_translation()
         {

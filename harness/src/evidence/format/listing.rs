@@ -65,7 +65,7 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
     let rules = svclab_rules::iptables::Parsed { rules, lines: source };
     // A filter picks rows, whatever chain they are in.
     if !matches!(context.command.as_ref().map(Command::filter).unwrap_or_default(), Filter::None | Filter::End) {
-        coverage = Coverage::default();
+        coverage = coverage.uncovered();
     }
     let contents = Contents::Iptables { rules, count, coverage, rounded_digits, cut };
     Some(Block { format: Format::IptablesList, taken: taken.max(1), contents, unread, mends })

@@ -1,7 +1,7 @@
 //! Logs of kube-proxy and other components: klog's text and JSON, and the text of logrus that k3s and containerd write.
 
 use super::super::line::{Line, is_time};
-use super::super::model::{Contents, Format};
+use super::super::model::{Contents, Failure, Format, Setting};
 use super::{Block, Context, knows_block, run};
 
 /// The most lines of a value between `=<` and `>`.
@@ -58,7 +58,7 @@ fn is_message(line: &str) -> bool {
 }
 
 pub(super) fn read(lines: &[Line<'_>], _: &Context) -> Option<Block> {
-    let (mut taken, mut entries, mut settings) = (0, 0, Vec::new());
+    let (mut taken, mut entries, mut settings, mut failures) = (0, 0, Vec::new(), Vec::new());
     loop {
         let count = run(&lines[taken..], |line| knows(line.trim()));
         if count == 0 {
@@ -66,11 +66,15 @@ pub(super) fn read(lines: &[Line<'_>], _: &Context) -> Option<Block> {
         }
         let own = &lines[taken..taken + count];
         entries += own.iter().filter(|line| !line.is_blank()).count();
-        settings.extend(own.iter().filter_map(|line| setting(line.text.trim())));
+        settings.extend(own.iter().filter_map(|line| {
+            let (name, value) = setting(line.text.trim())?;
+            Some(Setting { line: line.number, name, value })
+        }));
+        failures.extend((taken..taken + count).filter_map(|at| failure(&lines[at..])));
         taken += count;
         taken += value(&lines[taken - 1..]);
     }
-    (taken > 0).then(|| Block::new(Format::ProxyLog, taken, Contents::Log { entries, settings }))
+    (taken > 0).then(|| Block::new(Format::ProxyLog, taken, Contents::Log { entries, settings, failures }))
 }
 
 /// Returns the number of lines after the first that belong to its last value: `err=<`, indented lines, ` >`.
@@ -81,6 +85,26 @@ fn value(lines: &[Line<'_>]) -> usize {
     let rest = lines[1..].iter().take(LONGEST_VALUE);
     let own = rest.take_while(|line| !line.is_fence() && !knows_block(line.text.trim()));
     own.map(|line| line.text.trim()).position(|text| text == ">" || text.starts_with("> ")).map_or(0, |at| at + 1)
+}
+
+/// What kube-proxy says when it could not write its rules, in the words of all releases and both modes.
+const FAILURES: [&str; 4] =
+    ["Failed to execute iptables-restore", "nftables sync failed", "Failed to ensure that", "Failed to ensure chain"];
+
+/// What the first line says kube-proxy could not do. The reason is on the same line, or on the next one: `err=<`.
+fn failure(lines: &[Line<'_>]) -> Option<Failure> {
+    let text = lines[0].text.trim();
+    let (what, at) = FAILURES.iter().find_map(|what| Some((*what, text.find(what)?)))?;
+    let own = text[at + what.len()..].trim_start_matches(['"', ':', ' ', ',']);
+    let next = || lines.get(1).map(|next| next.text.trim()).filter(|next| !next.is_empty());
+    let why = if own.ends_with("=<") { next()? } else { own };
+    let why = ["err=", "err\":"].iter().find_map(|key| why.strip_prefix(key)).unwrap_or(why);
+    // A quoted value ends before the next one.
+    let why = match why.strip_prefix('"') {
+        Some(rest) => rest.split_once("\" ").map_or_else(|| rest.trim_end_matches(['"', '}']), |(value, _)| value),
+        None => why,
+    };
+    Some(Failure { line: lines[0].number, what, why: why.to_owned() })
 }
 
 /// The setting of the kernel that a line says kube-proxy has set.

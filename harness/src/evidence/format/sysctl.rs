@@ -1,7 +1,7 @@
 //! `sysctl -a`, and lines of it.
 
 use super::super::line::Line;
-use super::super::model::{Contents, Format};
+use super::super::model::{Contents, Format, Setting};
 use super::{Block, Context, run};
 
 pub(super) fn knows(line: &str) -> bool {
@@ -19,10 +19,10 @@ fn setting(line: &str) -> Option<(&str, &str)> {
 
 pub(super) fn read(lines: &[Line<'_>], _: &Context) -> Option<Block> {
     let taken = run(lines, |line| knows(line.trim()));
-    let settings: Vec<(String, String)> = lines[..taken]
-        .iter()
-        .filter_map(|line| setting(line.text.trim()))
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .collect();
+    let of_line = |line: &Line<'_>| {
+        let (name, value) = setting(line.text.trim())?;
+        Some(Setting { line: line.number, name: name.to_owned(), value: value.to_owned() })
+    };
+    let settings = lines[..taken].iter().filter_map(of_line).collect();
     (taken > 0).then(|| Block::new(Format::Sysctl, taken, Contents::Settings(settings)))
 }

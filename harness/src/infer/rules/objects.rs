@@ -33,6 +33,12 @@ pub(super) fn assumptions(inferred: &Inferred, around: &Surroundings, mode: Prox
         assumptions
             .push(format!("names of {unnamed} service ports without a comment, from the hashes of their chains"));
     }
+    let checked: BTreeSet<u16> =
+        inferred.ports.iter().filter(|port| port.is_unnamed()).filter_map(|port| port.health_check).collect();
+    if checked.len() > 1 {
+        assumptions
+            .push(format!("which of the Services without a name has which health check: ports {}", list(checked, 10)));
+    }
     let portless: Vec<String> =
         inferred.ports.iter().filter(|port| number_of(port).is_none()).map(InferredPort::full_name).collect();
     if !portless.is_empty() {

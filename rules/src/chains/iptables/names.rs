@@ -20,6 +20,8 @@ pub(crate) struct Names<'a> {
     owners: HashMap<&'a str, ChainHash>,
     /// By addresses and ports of services, for rules without comments.
     frontends: HashMap<Frontend, ChainHash>,
+    /// Whether comments name services.
+    names_services: bool,
 }
 
 impl<'a> Names<'a> {
@@ -35,6 +37,7 @@ impl<'a> Names<'a> {
     fn learn(&mut self, chain: &'a iptables::Chain) {
         let here = kind_of(&chain.name);
         for rule in &chain.rules {
+            self.names_services |= service_in(rule).is_some();
             let target = rule.next_chain().and_then(|next| kind_of(next).map(|(kind, hash)| (next, kind, hash)));
             match (here, target) {
                 (Some((Kind::Endpoint, _)), _) => {
@@ -122,6 +125,10 @@ impl Known<'_> {
     /// comment, or by its address if it has no comment.
     pub(crate) fn owner<'r>(&self, rule: &'r Rule) -> Option<(ChainHash, Option<&'r str>)> {
         let name = service_in(rule);
+        // Nothing but its comment says whose health check a rule accepts: where comments of one side name no service, it is compared as it is.
+        if rule.target == Some(Target::Accept) && !self.0.iter().all(|names| names.names_services) {
+            return None;
+        }
         if let Some(hash) = rule.next_chain().and_then(|chain| service_of(chain)) {
             return Some((hash, name));
         }

@@ -7,7 +7,7 @@ use crate::chains::structure::leads;
 use crate::chains::{Frontend, Kind, StructureDefect};
 use crate::cluster::Family;
 use crate::coverage::Coverage;
-use crate::iptables::{Chain, Negatable, Network, Rule, RuleSet, Table, TableName, print_rule};
+use crate::iptables::{Chain, Match, Negatable, Network, Rule, RuleSet, Table, TableName, print_rule};
 
 /// A jump that every kube-proxy release writes.
 struct Jump {
@@ -72,10 +72,16 @@ pub(crate) fn structure_defects(rules: &RuleSet, coverage: &Coverage) -> Vec<Str
     let is_distinct = |name: &str| has_comments || !DIFFER_IN_COMMENTS.contains(&name);
     let chains = chains.filter(|(_, chain)| !is_firewall(&chain.name) && is_distinct(&chain.name));
     let repeated = chains.flat_map(|(table, chain)| {
+        // Rules of other programs differ in their interfaces, which a listing may not show. Those of kube-proxy and kubelet have none.
+        let is_surely_equal = move |rule: &Rule| {
+            let is_own =
+                chain.name.starts_with("KUBE-") || rule.next_chain().is_some_and(|next| next.starts_with("KUBE-"));
+            is_own || !coverage.hides_interfaces(table.as_str(), &chain.name)
+        };
         // A duplicate jump to an endpoint is a defect of its service.
-        let is_structure = |copies: &Copies| {
+        let is_structure = move |copies: &Copies| {
             let rule = &chain.rules[copies.numbers[0] - 1];
-            !leads_to_endpoint(rule) || recall(rule, rules.family).is_some()
+            (!leads_to_endpoint(rule) || recall(rule, rules.family).is_some()) && is_surely_equal(rule)
         };
         let all = copies_of(chain, rules.family).into_iter().filter(is_structure);
         all.map(move |copies| StructureDefect::repeated(table.as_str(), &chain.name, copies))
@@ -103,9 +109,20 @@ fn has(table: &Table, chain: &str) -> bool {
 /// Finds the duplicate rules of a chain, except rules that only count. Releases up to 1.19 write rules that differ only in their comments.
 pub(super) fn copies_of(chain: &Chain, family: Family) -> Vec<Copies> {
     let mut all = copies(&chain.rules, key, |rule| print_rule(family, &chain.name, &rule.without_counters()));
-    all.iter_mut().for_each(|copies| copies.numbers.retain(|number| !chain.only_counts(number - 1)));
+    all.iter_mut().for_each(|copies| {
+        let first = copies.numbers[0] - 1;
+        copies.numbers.retain(|number| !chain.only_counts(number - 1) && !is_later(&chain.rules, first, number - 1));
+    });
     all.retain(|copies| copies.numbers.len() > 1);
     all
+}
+
+/// Returns whether a rule is not a copy of another one, but the same rule at a later time: it counted more packets than the one before it, which a
+/// copy comes after. One that draws lots may by chance.
+fn is_later(rules: &[Rule], first: usize, at: usize) -> bool {
+    let draws = rules[first].matches.iter().any(|one| matches!(one, Match::Statistic(_)));
+    let counted = |at: usize| rules[at].counters.map(|counters| counters.packets);
+    !draws && counted(first).zip(counted(at)).is_some_and(|(first, other)| other > first)
 }
 
 /// The chain that a rule jumps to, its source and destination, and its frontend.

@@ -14,7 +14,7 @@ impl States {
     /// The packet belongs to no connection and cannot open one.
     pub const INVALID: Self = Self(1);
     /// The first packet of a connection.
-    pub(crate) const NEW: Self = Self(1 << 1);
+    pub const NEW: Self = Self(1 << 1);
     /// The first packet of a connection related to another one, or an ICMP error.
     pub(crate) const RELATED: Self = Self(1 << 2);
     /// The connection has seen packets in both directions.
@@ -41,6 +41,11 @@ impl States {
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
+    }
+
+    /// Returns whether the set contains a state.
+    pub const fn includes(self, state: Self) -> bool {
+        self.0 & state.0 == state.0
     }
 
     /// Returns whether the sets have a state in common.

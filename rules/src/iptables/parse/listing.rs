@@ -106,6 +106,24 @@ struct Shown {
     is_whole: bool,
     /// Whether the heading of its columns is in the text.
     has_columns: bool,
+    /// Whether a row is in the text without the columns of interfaces.
+    hides_interfaces: bool,
+}
+
+impl Shown {
+    /// A chain without rows.
+    fn new(chain: Chain, table: Option<TableName>, has_heading: bool) -> Self {
+        Self {
+            chain,
+            references: None,
+            lines: Vec::new(),
+            table,
+            has_heading,
+            is_whole: has_heading,
+            has_columns: false,
+            hides_interfaces: false,
+        }
+    }
 }
 
 impl ListingReader {
@@ -141,16 +159,7 @@ impl ListingReader {
         if let Some((chain, references)) = heading(line) {
             self.columns = Columns::default();
             self.is_over = false;
-            let table = self.table;
-            self.chains.push(Shown {
-                chain,
-                references,
-                lines: Vec::new(),
-                table,
-                has_heading: true,
-                is_whole: true,
-                has_columns: false,
-            });
+            self.chains.push(Shown { references, ..Shown::new(chain, self.table, true) });
             return ListingLine::Chain;
         }
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -170,9 +179,13 @@ impl ListingReader {
         if self.chains.is_empty() && self.row_of_any_chain(&words).is_none() {
             return ListingLine::Other;
         }
-        let Some(Shown { chain, lines, is_whole, .. }) = self.chains.last_mut() else { return ListingLine::Other };
-        match Row::split(&words, self.columns) {
+        let columns = self.columns;
+        let Some(Shown { chain, lines, is_whole, hides_interfaces, .. }) = self.chains.last_mut() else {
+            return ListingLine::Other;
+        };
+        match Row::split(&words, columns) {
             Some(row) => {
+                *hides_interfaces |= !columns.has_interfaces();
                 let (rule, is_cut) = row.rule(&mut self.rounded_digits);
                 // A row with unknown words may be any rule.
                 *is_whole &= !is_cut && !rule.is_unread();
@@ -183,7 +196,7 @@ impl ListingReader {
                 self.cut = self.cut.or(is_cut.then_some(number));
                 if is_cut { ListingLine::Cut } else { ListingLine::Rule }
             }
-            None if Row::is_start(&words, self.columns) => {
+            None if Row::is_start(&words, columns) => {
                 *is_whole = false;
                 self.is_broken = true;
                 self.cut = self.cut.or(Some(number));
@@ -209,15 +222,7 @@ impl ListingReader {
         let chain = Chain::user(UNNAMED);
         self.is_broken = true;
         self.is_over = false;
-        self.chains.push(Shown {
-            chain,
-            references: None,
-            lines: Vec::new(),
-            table,
-            has_heading: false,
-            is_whole: false,
-            has_columns: false,
-        });
+        self.chains.push(Shown::new(chain, table, false));
     }
 
     /// Returns the parsed listing; `None` if there is no chain.
@@ -250,7 +255,10 @@ impl ListingReader {
         partial_tables(&all).for_each(|table| coverage.remove_table(table.as_str()));
         let mut rules = RuleSet::new(family);
         let mut lines: Vec<Vec<Vec<usize>>> = Vec::new();
-        for (table, Shown { chain, lines: own, is_whole, .. }) in all {
+        for (table, Shown { chain, lines: own, is_whole, hides_interfaces, .. }) in all {
+            if hides_interfaces {
+                coverage.add_without_interfaces(table.as_str(), &chain.name);
+            }
             if is_whole {
                 coverage.add_chain(table.as_str(), &chain.name);
             } else {
@@ -281,31 +289,23 @@ impl ListingReader {
             if shown.has_columns {
                 continue;
             }
-            rows.extend(std::mem::take(&mut shown.chain.rules).into_iter().zip(std::mem::take(&mut shown.lines)));
+            let (rules, lines) = (std::mem::take(&mut shown.chain.rules), std::mem::take(&mut shown.lines));
+            rows.extend(rules.into_iter().zip(lines).map(|(rule, line)| (rule, line, shown.hides_interfaces)));
         }
         self.chains.retain(|shown| shown.has_heading);
-        let table = self.table.or(Some(TableName::Nat));
-        for (rule, line) in rows {
+        for (rule, line, hides_interfaces) in rows {
             let Some(name) = parent_chain::of(&rule) else {
                 unplaced.push(line);
                 continue;
             };
             let at = self.chains.iter().position(|shown| *shown.chain.name == *name).unwrap_or_else(|| {
-                let chain = Chain::user(&*name);
-                let (lines, has_heading) = (Vec::new(), false);
-                self.chains.push(Shown {
-                    chain,
-                    references: None,
-                    lines,
-                    table,
-                    has_heading,
-                    is_whole: false,
-                    has_columns: false,
-                });
+                let table = self.table.unwrap_or_else(|| super::tables::usual(&name));
+                self.chains.push(Shown::new(Chain::user(&*name), Some(table), false));
                 self.chains.len() - 1
             });
             self.chains[at].chain.rules.push(rule);
             self.chains[at].lines.push(line);
+            self.chains[at].hides_interfaces |= hides_interfaces;
         }
         self.rules -= unplaced.len();
         unplaced

@@ -78,7 +78,7 @@ impl SourceLines {
     }
 
     /// Returns the line of an element, given the positions of its table, its set and itself.
-    pub(crate) fn element(&self, table: usize, set: usize, element: usize) -> Option<usize> {
+    pub fn element(&self, table: usize, set: usize, element: usize) -> Option<usize> {
         self.0.get(table)?.sets.get(set)?.1.get(element).copied()
     }
 

@@ -279,3 +279,15 @@ fn an_own_entry_hides_a_ready_one(#[case] version: &str, #[case] from: &str, #[c
     assert_eq!(promise.known_bug, expected);
     assert_eq!(brief(&cluster, &promise), "web-a 1/2 kept, web-b 1/2 kept");
 }
+
+/// Nothing is lost by a missing short-circuit path where every endpoint is on the node itself.
+#[rstest]
+#[case::here("node a", None)]
+#[case::elsewhere("node c", Some(KnownBug::NoShortCircuitForNodes))]
+fn a_short_circuit_leads_to_other_nodes(#[case] from: &str, #[case] expected: Option<KnownBug>) {
+    let mut cluster = cluster();
+    cluster.proxy.version = "1.14".to_owned();
+    EXTERNAL_LOCAL(&mut cluster);
+    cluster.slices = vec![slice("four", Family::Ipv4, &["10.244.1.3"])];
+    assert_eq!(ask(&cluster, from, "203.0.113.80:80").known_bug, expected);
+}

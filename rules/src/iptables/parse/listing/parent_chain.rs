@@ -15,6 +15,9 @@ pub(super) fn of(rule: &Rule) -> Option<String> {
     if comment.starts_with("kubernetes service nodeports") {
         return Some("KUBE-SERVICES".to_owned());
     }
+    if comment == "kubernetes firewall for dropping marked packets" && rule.target == Some(Target::Drop) {
+        return Some("KUBE-FIREWALL".to_owned());
+    }
     if let Some(Target::Dnat(Nat { addresses: Some((address, _)), ports: Some(ports), .. })) = &rule.target {
         let to = SocketAddr::new(*address, ports.first).to_string();
         let hash = ChainHash::for_endpoint(name?, protocol(rule)?, &to);

@@ -33,6 +33,11 @@ impl Columns {
         })
     }
 
+    /// Returns whether rows have interfaces.
+    pub(super) fn has_interfaces(self) -> bool {
+        self.interfaces
+    }
+
     /// Returns the number of words before a rule's target.
     pub(super) fn before_target(self) -> usize {
         usize::from(self.numbers) + 2 * usize::from(self.counters)

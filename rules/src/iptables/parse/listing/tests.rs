@@ -102,7 +102,7 @@ fn what_is_not_known_is_no_condition_that_always_holds() {
     let rule = &listing.rules.rules(TableName::Nat, "A")[0];
     let words: Vec<&str> =
         rule.matches.iter().map(|one| if let Match::Other(other) = one { &*other.text } else { "" }).collect();
-    assert_eq!(words, ["worker1.example", "time", "from", "08:00"]);
+    assert_eq!(words, ["source worker1.example", "time", "from", "08:00"]);
 }
 
 #[rstest]

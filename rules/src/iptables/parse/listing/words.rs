@@ -83,7 +83,7 @@ impl Words<'_, '_> {
         let network = values::network(text).map(|value| Negatable { negated, value });
         match network {
             // A host or network name, which only the listed machine can resolve.
-            None => self.unknown(word),
+            None => self.unknown(&format!("{} {word}", if is_source { "source" } else { "destination" })),
             Some(network) if is_source => self.rule.source = Some(network),
             Some(network) => self.rule.destination = Some(network),
         }

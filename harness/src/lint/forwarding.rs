@@ -1,0 +1,163 @@
+//! What FORWARD drops, or leaves to others.
+
+use std::collections::{BTreeSet, HashSet};
+use std::net::IpAddr;
+
+use svclab_rules::infer::InferredPort;
+use svclab_rules::iptables::{Match, Negatable, Network, Policy, Rule, States, TableName, Target};
+use svclab_rules::ruleset::Rules;
+
+use super::finding::Finding;
+use super::view::{Placed, Tables, View};
+
+pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
+    let of_node = |(node, ports): (_, &Vec<InferredPort>)| {
+        let Rules::Iptables(parsed) = &(node as &crate::evidence::NodeRules).rules else { return Vec::new() };
+        let tables = Tables { node, parsed };
+        if !tables.shows(TableName::Filter, "FORWARD") || tables.chain(TableName::Filter, "FORWARD").is_none() {
+            return Vec::new();
+        }
+        dropped(tables, ports).into_iter().chain(invalid(tables)).collect()
+    };
+    view.nodes.iter().zip(&view.ports).flat_map(of_node).collect()
+}
+
+/// The policy DROP, if no rule accepts packets of pods. kube-proxy's own chain accepts only those that it masquerades.
+fn dropped(tables: Tables<'_>, ports: &[InferredPort]) -> Option<Finding> {
+    tables.chain(TableName::Filter, "FORWARD").filter(|chain| chain.policy == Some(Policy::Drop))?;
+    let endpoints = ports.iter().flat_map(|port| port.endpoints.iter().chain(&port.local));
+    let pods: BTreeSet<IpAddr> = endpoints.map(std::net::SocketAddr::ip).collect();
+    let reached = reached(tables, &pods);
+    let accepts = |placed: &Placed<'_>| {
+        placed.table == TableName::Filter
+            && placed.rule.target == Some(Target::Accept)
+            && reached.contains(&*placed.chain.name)
+            && &*placed.chain.name != "KUBE-FORWARD"
+            && takes_pods(placed.rule, &pods)
+    };
+    let is_all = reached.iter().all(|chain| tables.shows(TableName::Filter, chain));
+    if !is_all || tables.rules().any(|placed| accepts(&placed)) {
+        return None;
+    }
+    let is_marked = |placed: &Placed<'_>| {
+        &*placed.chain.name == "KUBE-FORWARD" && placed.rule.matches.iter().any(|one| matches!(one, Match::Mark(_)))
+    };
+    let more = if tables.rules().any(|placed| is_marked(&placed)) {
+        "only connections that are masqueraded pass"
+    } else {
+        "nothing passes"
+    };
+    let message = "the policy of FORWARD is DROP, and no rule accepts packets of pods";
+    let effect = format!("node ports and load balancers work only on the node of the pod; between nodes {more}");
+    let place = tables.place(tables.line(TableName::Filter, "FORWARD", 0));
+    Some(Finding::new("forward-drop", place, message, effect))
+}
+
+/// The chains that packets of pods reach from FORWARD.
+fn reached<'t>(tables: Tables<'t>, pods: &BTreeSet<IpAddr>) -> HashSet<&'t str> {
+    let (mut reached, mut open) = (HashSet::from(["FORWARD"]), vec!["FORWARD"]);
+    while let Some(name) = open.pop() {
+        let rules = tables.chain(TableName::Filter, name).into_iter().flat_map(|chain| &chain.rules);
+        let next = rules.filter(|rule| takes_pods(rule, pods)).filter_map(|rule| rule.next_chain().map(|next| &**next));
+        open.extend(next.filter(|next| reached.insert(next)));
+    }
+    reached
+}
+
+/// Whether a rule takes first packets to or from pods, from or to other machines, as far as its interfaces, addresses and protocol say.
+fn takes_pods(rule: &Rule, pods: &BTreeSet<IpAddr>) -> bool {
+    let excludes_first = |one: &Match| match one {
+        Match::State { states, .. } => states.value.includes(States::NEW) == states.negated,
+        _ => false,
+    };
+    let protocol = rule.protocol.filter(|protocol| !protocol.negated).map(|protocol| protocol.value.0);
+    let to = rule.destination.as_ref().filter(|to| !to.negated).and_then(|to| match &to.value {
+        Network::Prefix(range) => (range.prefix_len() == range.max_prefix_len()).then(|| range.addr()),
+        Network::Masked(_) => None,
+    });
+    !rule.matches.iter().any(excludes_first)
+        && !protocol.is_some_and(|protocol| ICMP.contains(&protocol))
+        && !is_from_a_bridge_to_elsewhere(rule)
+        // What another program forwards to one address: a published port of a container.
+        && to.is_none_or(|to| pods.is_empty() || pods.contains(&to))
+}
+
+/// ICMP and ICMPv6.
+const ICMP: [u8; 2] = [1, 58];
+
+/// Whether a rule is one that Docker or another program writes for its own bridge: within it, or from it. Nothing from other machines comes
+/// in by it, even where pods are on that bridge.
+fn is_from_a_bridge_to_elsewhere(rule: &Rule) -> bool {
+    let Some(Negatable { negated: false, value: from }) = &rule.in_interface else { return false };
+    rule.out_interface.as_ref().is_some_and(|out| out.value == *from) || is_of_docker(from)
+}
+
+/// Whether an interface is the bridge of a network of Docker.
+fn is_of_docker(interface: &str) -> bool {
+    let is_id = |id: &str| id.len() == 12 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    interface.starts_with("docker") || interface.strip_prefix("br-").is_some_and(is_id)
+}
+
+/// Packets of no connection, which only later releases drop.
+fn invalid(tables: Tables<'_>) -> Option<Finding> {
+    let forward = tables.chain(TableName::Filter, "FORWARD")?;
+    let leads = forward.rules.iter().any(|rule| rule.next_chain().is_some_and(|next| **next == *"KUBE-FORWARD"));
+    let drops = tables.rules().any(|placed| {
+        let is_invalid =
+            |one: &Match| matches!(one, Match::State { states, .. } if !states.negated && states.value == States::INVALID);
+        &*placed.chain.name == "KUBE-FORWARD"
+            && placed.rule.target == Some(Target::Drop)
+            && placed.rule.matches.iter().any(is_invalid)
+    });
+    (leads && tables.shows(TableName::Filter, "KUBE-FORWARD") && !drops).then(|| {
+        let message = "KUBE-FORWARD does not drop packets in state INVALID";
+        let effect = "a reply outside of the window is not translated back, and the client resets a connection it does not know; right where nf_conntrack_tcp_be_liberal is 1";
+        let place = tables.place(tables.line(TableName::Filter, "FORWARD", 0));
+        Finding::new("invalid-not-dropped", place, message, effect)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use crate::lint::tests::{BASE, ids};
+
+    /// What Docker writes, up to 27 and from 28 on, with a published port.
+    const DOCKER: &str = "\
+-A FORWARD -j DOCKER-USER
+-A FORWARD -o docker0 -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT
+-A FORWARD -o docker0 -j DOCKER
+-A FORWARD -i docker0 ! -o docker0 -j ACCEPT
+-A FORWARD -i docker0 -o docker0 -j ACCEPT
+-A FORWARD -i br-1a2b3c4d5e6f ! -o br-1a2b3c4d5e6f -j ACCEPT
+-A DOCKER -d 172.17.0.2/32 ! -i docker0 -o docker0 -p tcp -m tcp --dport 5000 -j ACCEPT
+-A DOCKER-USER -j RETURN
+-A FORWARD -j DOCKER-FORWARD
+-A DOCKER-FORWARD -i docker0 -j ACCEPT
+";
+
+    const CHAINS: &str =
+        ":DOCKER - [0:0]\n:DOCKER-USER - [0:0]\n:DOCKER-FORWARD - [0:0]\n:CNI - [0:0]\n:cali-INPUT - [0:0]\n";
+
+    /// kubernetes#89632: what other programs accept for their own bridges lets no packet of a pod pass.
+    #[rstest]
+    #[case::docker("", true)]
+    #[case::icmp("-A FORWARD -p icmp -j ACCEPT\n", true)]
+    #[case::to_the_node("-A cali-INPUT -j ACCEPT\n", true)]
+    #[case::known_connections("-A FORWARD -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT\n", true)]
+    #[case::for_new_ones("-A FORWARD -m conntrack --ctstate NEW -j ACCEPT\n", false)]
+    #[case::pods("-A FORWARD -j CNI\n-A CNI -s 10.244.0.0/16 -j ACCEPT\n", false)]
+    #[case::bridge_of_pods("-A FORWARD -i cni0 -j ACCEPT\n", false)]
+    #[case::within_it("-A FORWARD -i cni0 -o cni0 -j ACCEPT\n", true)]
+    #[case::one_pod("-A FORWARD -d 10.244.2.2/32 -j ACCEPT\n", false)]
+    #[case::for_docker_users("-A DOCKER-USER -j ACCEPT\n", false)]
+    #[case::to_pods_of_docker("-A FORWARD -o docker0 -j ACCEPT\n", false)]
+    fn a_policy_drop_is_found_beside_rules_of_other_programs(#[case] more: &str, #[case] expected: bool) {
+        let text = BASE.replacen(":FORWARD ACCEPT", ":FORWARD DROP", 1);
+        let text = text.replacen("-A KUBE-FORWARD", &format!("{DOCKER}{more}-A KUBE-FORWARD"), 1);
+        let text = text.replacen(":KUBE-FIREWALL", &format!("{CHAINS}:KUBE-FIREWALL"), 1);
+        let found = ids(&text);
+        assert_eq!(found.contains(&"forward-drop"), expected, "{found:?}");
+    }
+}

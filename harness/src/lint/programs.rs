@@ -1,0 +1,126 @@
+//! What programs say themselves: kube-proxy in its log, iptables in its warnings, and a chain that kube-proxy never filled.
+
+use svclab_rules::iptables::TableName;
+
+use super::finding::{Finding, Place};
+use super::severity::Severity;
+use super::view::View;
+use crate::evidence::{Contents, Failure, Piece};
+use crate::text::shortened;
+
+pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
+    failures(view).into_iter().chain(no_services(view)).chain(legacy(view)).collect()
+}
+
+/// What another program's lock or a busy kernel causes passes.
+const PASSING: [&str; 2] = ["xtables lock", "Resource temporarily unavailable"];
+
+/// What kube-proxy's log says it could not write.
+fn failures(view: &View<'_>) -> Vec<Finding> {
+    let of_piece = |piece: &'_ Piece| match &piece.contents {
+        Contents::Log { failures, .. } => failures.iter().map(|one| failure(piece, one)).collect(),
+        _ => Vec::new(),
+    };
+    view.evidence.pieces.iter().flat_map(of_piece).collect()
+}
+
+fn failure(piece: &Piece, failure: &Failure) -> Finding {
+    let place = Place { file: piece.file.clone(), line: failure.line };
+    let reason = if failure.why.is_empty() { String::new() } else { format!(": {}", shortened(&failure.why)) };
+    let message = format!("kube-proxy could not write its rules: {}{reason}", failure.what);
+    let passes = PASSING.iter().any(|words| failure.why.contains(words));
+    let severity = if passes { Severity::Warning } else { Severity::Error };
+    let effect = "until kube-proxy succeeds, the node has the rules of an earlier time, or none: changes of Services and endpoints have no effect there";
+    Finding::new("sync-failed", place, message, effect).graded(severity)
+}
+
+/// The chain of all Services, whole and without a rule: not even the API server's Service is there.
+fn no_services(view: &View<'_>) -> Vec<Finding> {
+    let has_other_mode = view.nodes.iter().any(|node| node.rules.nftables().is_some());
+    let is_empty = |tables: &super::view::Tables<'_>| {
+        tables.shows(TableName::Nat, "KUBE-SERVICES")
+            && tables.chain(TableName::Nat, "KUBE-SERVICES").is_some_and(|chain| chain.rules.is_empty())
+    };
+    let empty = view.tables().filter(|_| !has_other_mode).filter(is_empty);
+    let finding = |tables: super::view::Tables<'_>| {
+        let message = "KUBE-SERVICES of nat has no rule: kube-proxy has created its chains, but written no Service, not even default/kubernetes";
+        let effect = "no cluster IP and no node port works on this node";
+        Finding::new("no-services", tables.place(0), message, effect)
+    };
+    empty.map(finding).collect()
+}
+
+/// Tables of iptables-legacy that iptables-nft warns of, unless the evidence has them.
+fn legacy(view: &View<'_>) -> Option<Finding> {
+    let first = view.evidence.legacy_warnings.first()?;
+    let is_shown = view.nodes.iter().any(|node| node.backend == Some("iptables-legacy"));
+    (!is_shown).then(|| {
+        let message = "iptables-nft warns that the kernel has tables of iptables-legacy too, which are not shown";
+        let effect = "unknown: the kernel runs both; stale rules of Services in the other tables take connections, or masquerade or drop them";
+        Finding::new("legacy-tables", Place { file: first.file.clone(), line: first.first }, message, effect)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use crate::evidence::read;
+    use crate::lint::tests::{BASE, ids};
+    use crate::lint::{Severity, lint};
+
+    #[rstest]
+    #[case::older(
+        "E1114 11:06:11.955523   12085 proxier.go:1282] Failed to execute iptables-restore: exit status 2 (Bad argument `KUBE-SVC-574IYFDEANSYIEBF'",
+        "Failed to execute iptables-restore: exit status 2 (Bad argument `KUBE-SVC-574IYFDEANSYIEBF'",
+        Severity::Error
+    )]
+    #[case::structured(
+        "E0217 11:12:14.212635    9234 proxier.go:1432] \"Failed to execute iptables-restore\" err=\"exit status 4: Another app is currently holding the xtables lock\"",
+        "Failed to execute iptables-restore: exit status 4: Another app is currently holding the xtables lock",
+        Severity::Warning
+    )]
+    #[case::next_line(
+        "E0217 11:12:14.212635    9234 proxier.go:1432] \"Failed to execute iptables-restore\" err=<\n\texit status 2: ip6tables-restore v1.8.7 (nf_tables): unknown option \"--xor-mark\"\n >",
+        "Failed to execute iptables-restore: exit status 2: ip6tables-restore v1.8.7 (nf_tables): unknown option \"--xor-mark\"",
+        Severity::Error
+    )]
+    #[case::nftables(
+        "E0614 12:34:56.789012       1 proxier.go:1783] \"nftables sync failed\" err=\"exit status 1\" ipFamily=\"IPv4\"",
+        "nftables sync failed: exit status 1",
+        Severity::Error
+    )]
+    fn failures_in_the_log_are_found(#[case] log: &str, #[case] expected: &str, #[case] severity: Severity) {
+        let found =
+            lint(&read(&format!("I0614 12:34:56.789012       1 proxier.go:805] \"Syncing iptables rules\"\n{log}\n")));
+        let found: Vec<_> =
+            found.iter().map(|one| (one.id, one.message.as_str(), one.place.line, one.severity)).collect();
+        let message = format!("kube-proxy could not write its rules: {expected}");
+        assert_eq!(found, [("sync-failed", message.as_str(), 2, severity)]);
+    }
+
+    /// kubeadm#784: a whole table with kube-proxy's chains and no rule of a Service.
+    #[test]
+    fn a_node_on_which_no_service_was_written_is_found() {
+        let is_of_service =
+            |line: &&str| !["-A KUBE-SERVICES", "-SVC-", "-SEP-"].iter().any(|part| line.contains(part));
+        let text: String = BASE.lines().filter(is_of_service).map(|line| format!("{line}\n")).collect();
+        assert_eq!(ids(&text), ["no-services"]);
+    }
+
+    #[test]
+    fn a_warning_of_tables_of_the_other_backend_is_found() {
+        let warning = "# Warning: iptables-legacy tables present, use iptables-legacy-save to see them\n";
+        let evidence = read(&format!("{warning}{BASE}"));
+        assert_eq!(
+            lint(&evidence).iter().map(|one| (one.id, one.place.line)).collect::<Vec<_>>(),
+            [("legacy-tables", 1)]
+        );
+        let both = format!(
+            "$ iptables-save\n{warning}{BASE}\n$ iptables-legacy-save\n*nat\n:PREROUTING ACCEPT [0:0]\n-A PREROUTING -j ACCEPT\nCOMMIT\n"
+        );
+        assert!(!ids(&both).contains(&"legacy-tables"), "{:?}", ids(&both));
+        let of_nft = "```\n# nft list ruleset | grep x\n# Warning: table ip nat is managed by iptables-nft, do not touch!\n```\n";
+        assert_eq!(read(of_nft).unread, []);
+    }
+}

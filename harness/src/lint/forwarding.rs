@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::net::IpAddr;
 
 use svclab_rules::infer::InferredPort;
-use svclab_rules::iptables::{Match, Negatable, Network, Policy, Rule, States, TableName, Target};
+use svclab_rules::iptables::{Match, Negatable, Policy, Rule, States, TableName, Target};
 use svclab_rules::ruleset::Rules;
 
 use super::finding::Finding;
@@ -71,10 +71,7 @@ fn takes_pods(rule: &Rule, pods: &BTreeSet<IpAddr>) -> bool {
         _ => false,
     };
     let protocol = rule.protocol.filter(|protocol| !protocol.negated).map(|protocol| protocol.value.0);
-    let to = rule.destination.as_ref().filter(|to| !to.negated).and_then(|to| match &to.value {
-        Network::Prefix(range) => (range.prefix_len() == range.max_prefix_len()).then(|| range.addr()),
-        Network::Masked(_) => None,
-    });
+    let to = rule.destination.as_ref().filter(|to| !to.negated).and_then(|to| to.value.single());
     !rule.matches.iter().any(excludes_first)
         && !protocol.is_some_and(|protocol| ICMP.contains(&protocol))
         && !is_from_a_bridge_to_elsewhere(rule)

@@ -1,8 +1,9 @@
 //! Services that a node rejects or drops as intended: without endpoints, or without local ones under a policy Local.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use svclab_rules::iptables::{Rule, Target};
+use svclab_rules::iptables::{Rule, TableName, Target};
 use svclab_rules::nftables::{Element, Verdict};
 use svclab_rules::ruleset::Rules;
 
@@ -36,7 +37,7 @@ fn of_node(node: &NodeRules) -> Vec<Finding> {
     }
     let rejected: Vec<&Answer<'_>> = answers.iter().filter(|answer| !answer.drops).collect();
     if let Some(first) = rejected.first() {
-        let services: BTreeSet<&str> = rejected.iter().map(|answer| answer.service).collect();
+        let services: BTreeSet<&str> = rejected.iter().map(|answer| &*answer.service).collect();
         let (verb, whose) = if services.len() == 1 { ("has", "its") } else { ("have", "their") };
         let message = format!("{} {verb} no endpoints: {whose} connections are rejected", list(services, MAX_NAMED));
         let effect = "as intended: clients are refused at once, as long as no pod of the Service is ready";
@@ -47,12 +48,16 @@ fn of_node(node: &NodeRules) -> Vec<Finding> {
 
 /// How kube-proxy answers for a service port without a usable endpoint.
 struct Answer<'n> {
-    service: &'n str,
+    /// Its name; its address, if nothing names it.
+    service: Cow<'n, str>,
     /// The line; 0 if it is not known.
     line: usize,
     /// Whether it drops packets, because other nodes have endpoints.
     drops: bool,
 }
+
+/// The chains in which kube-proxy answers for Services.
+const LISTS: [&str; 2] = ["KUBE-SERVICES", "KUBE-EXTERNAL-SERVICES"];
 
 fn of_iptables(tables: Tables<'_>) -> Vec<Answer<'_>> {
     // Up to 1.23, such packets are marked, and dropped later.
@@ -61,13 +66,19 @@ fn of_iptables(tables: Tables<'_>) -> Vec<Answer<'_>> {
     };
     let mut answers = Vec::new();
     for placed in tables.rules() {
-        let Some((service, why)) = placed.rule.comment().and_then(|comment| comment.split_once(' ')) else { continue };
-        let drops = match why {
-            "has no local endpoints" if drops(placed.rule) => true,
-            "has no endpoints" if matches!(placed.rule.target, Some(Target::Reject(_))) => false,
-            _ => continue,
+        let rule = placed.rule;
+        let rejects = matches!(rule.target, Some(Target::Reject(_)));
+        let own = match rule.comment().and_then(|comment| comment.split_once(' ')) {
+            Some((service, "has no local endpoints")) if drops(rule) => Some((service.into(), true)),
+            Some((service, "has no endpoints")) if rejects => Some((service.into(), false)),
+            // nft prints no comments of iptables' rules.
+            None if LISTS.contains(&&*placed.chain.name) && placed.table == TableName::Filter => {
+                let address = rule.destination.as_ref().filter(|to| !to.negated).and_then(|to| to.value.single());
+                address.filter(|_| rejects || drops(rule)).map(|address| (address.to_string().into(), !rejects))
+            }
+            _ => None,
         };
-        answers.push(Answer { service, line: placed.line, drops });
+        answers.extend(own.map(|(service, drops)| Answer { service, line: placed.line, drops }));
     }
     answers
 }
@@ -91,7 +102,7 @@ fn of_nftables(node: &NodeRules) -> Vec<Answer<'_>> {
         for (at, element) in set.elements.iter().enumerate() {
             let Some((service, drops)) = element.comment.as_deref().zip(drops(element)) else { continue };
             let line = parsed.lines.element(table, set_at, at).unwrap_or_default();
-            answers.push(Answer { service, line, drops });
+            answers.push(Answer { service: service.into(), line, drops });
         }
     }
     answers
@@ -130,6 +141,15 @@ mod tests {
         assert_eq!(own.len(), 1, "{found:?}");
         let is_named = own[0].message.starts_with("default/x:http has ");
         assert!(is_named && own[0].severity == Severity::Info && own[0].place.line == rules.lines().count(), "{own:?}");
+    }
+
+    /// nft prints no comments of iptables' rules: then an address stands for the Service.
+    #[test]
+    fn a_rejection_without_a_comment_is_that_of_an_address() {
+        let text = "*filter\n:KUBE-SERVICES - [0:0]\n-A KUBE-SERVICES -d 10.43.52.119/32 -p tcp -m tcp --dport 80 -j REJECT\nCOMMIT\n";
+        let found = lint(&read(text));
+        let own: Vec<_> = found.iter().filter(|one| one.id == "rejected-service").collect();
+        assert!(own.len() == 1 && own[0].message.starts_with("10.43.52.119 has no endpoints"), "{found:?}");
     }
 
     #[rstest]

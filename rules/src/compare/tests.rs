@@ -351,3 +351,21 @@ fn what_stands_in_a_text_is_reported_with_its_line() {
         ]
     );
 }
+
+/// Nothing but its comment says whose health check a rule accepts: without comments, as nft prints rules, only ports count.
+#[rstest]
+#[case::same(32100, 0)]
+#[case::other(32101, 2)]
+fn health_checks_without_comments_are_compared_by_their_ports(#[case] port: u16, #[case] differences: usize) {
+    let with = |port: u16, comment: &str| {
+        let rule = format!("-A KUBE-NODEPORTS -p tcp {comment}-m tcp --dport {port} -j ACCEPT\n");
+        RULES.replacen(
+            ":KUBE-SERVICES - [0:0]\n",
+            &format!(":KUBE-SERVICES - [0:0]\n:KUBE-NODEPORTS - [0:0]\n{rule}"),
+            1,
+        )
+    };
+    let expected = with(32100, "-m comment --comment \"default/web:http health check node port\" ");
+    let found = reported(&expected, &with(port, ""));
+    assert_eq!(found.len(), differences, "{found:?}");
+}

@@ -180,6 +180,14 @@ pub enum Network {
 }
 
 impl Network {
+    /// Returns the address of a network of one.
+    pub fn single(&self) -> Option<IpAddr> {
+        match self {
+            Self::Prefix(range) => (range.prefix_len() == range.max_prefix_len()).then(|| range.addr()),
+            Self::Masked(_) => None,
+        }
+    }
+
     /// Creates a network of one address.
     pub(crate) fn host(address: IpAddr) -> Self {
         Self::Prefix(IpNet::from(address))

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{destination, frontend, kind_of, service_in, service_of, transport};
+use super::{NODE_PORTS, destination, frontend, kind_of, service_in, service_of, transport};
 use crate::chains::{Frontend, Kind};
 use crate::digits;
 use crate::iptables::{self, ChainHash, Rule, RuleSet, Target};
@@ -20,8 +20,8 @@ pub(crate) struct Names<'a> {
     owners: HashMap<&'a str, ChainHash>,
     /// By addresses and ports of services, for rules without comments.
     frontends: HashMap<Frontend, ChainHash>,
-    /// Whether comments name services.
-    names_services: bool,
+    /// Whether a rule accepts health checks without a comment.
+    has_unnamed_checks: bool,
 }
 
 impl<'a> Names<'a> {
@@ -37,7 +37,7 @@ impl<'a> Names<'a> {
     fn learn(&mut self, chain: &'a iptables::Chain) {
         let here = kind_of(&chain.name);
         for rule in &chain.rules {
-            self.names_services |= service_in(rule).is_some();
+            self.has_unnamed_checks |= is_check(chain, rule) && rule.comment().is_none();
             let target = rule.next_chain().and_then(|next| kind_of(next).map(|(kind, hash)| (next, kind, hash)));
             match (here, target) {
                 (Some((Kind::Endpoint, _)), _) => {
@@ -89,6 +89,11 @@ impl<'a> Names<'a> {
     }
 }
 
+/// Returns whether a rule accepts health checks.
+fn is_check(chain: &iptables::Chain, rule: &Rule) -> bool {
+    *chain.name == *NODE_PORTS && rule.target == Some(Target::Accept)
+}
+
 /// The names of a rule set and of the one it is compared with, so a chain is named even if the rule with its name is missing.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Known<'a>(pub(crate) [&'a Names<'a>; 2]);
@@ -125,8 +130,8 @@ impl Known<'_> {
     /// comment, or by its address if it has no comment.
     pub(crate) fn owner<'r>(&self, rule: &'r Rule) -> Option<(ChainHash, Option<&'r str>)> {
         let name = service_in(rule);
-        // Nothing but its comment says whose health check a rule accepts: where comments of one side name no service, it is compared as it is.
-        if rule.target == Some(Target::Accept) && !self.0.iter().all(|names| names.names_services) {
+        // Nothing but its comment says whose health check a rule accepts: where one has none, they are compared as they are.
+        if rule.target == Some(Target::Accept) && self.0.iter().any(|names| names.has_unnamed_checks) {
             return None;
         }
         if let Some(hash) = rule.next_chain().and_then(|chain| service_of(chain)) {

@@ -37,10 +37,7 @@ pub(crate) fn probability(rule: &Rule) -> Option<f64> {
 
 /// Returns the address of a network with a single address.
 pub(crate) fn host(network: &Network) -> Option<IpAddr> {
-    match network {
-        Network::Prefix(range) => (range.prefix_len() == range.max_prefix_len()).then(|| range.addr()),
-        Network::Masked(_) => None,
-    }
+    network.single()
 }
 
 /// Returns the address and port that a rule matches. For node ports, some releases match a range of node or loopback addresses, which also

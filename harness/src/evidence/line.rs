@@ -38,6 +38,13 @@ impl<'t> Line<'t> {
         !text.is_empty() && text.len() <= 6 && text.bytes().all(|byte| byte.is_ascii_digit())
     }
 
+    /// Whether it is a prompt without a command.
+    pub(super) fn is_prompt(&self) -> bool {
+        let text = self.text.trim();
+        matches!(text, "$" | "#" | ">" | "%")
+            || (text.ends_with(['$', '#']) && text.contains('@') && !text.contains(" -"))
+    }
+
     /// Whether the text was left out: `...`, `[snip]`.
     pub(super) fn is_ellipsis(&self) -> bool {
         let text = self.text.trim();
@@ -85,6 +92,14 @@ pub(super) fn is_time(word: &str) -> bool {
         && [0, 1, 3, 4, 6, 7].iter().all(|at| bytes[*at].is_ascii_digit())
         && bytes[2] == b':'
         && bytes[5] == b':'
+}
+
+/// Whether a line certainly is a rule, although it cannot be read: one of nft, without the heading of its chain.
+pub(super) fn looks_like_rule(text: &str) -> bool {
+    let marks = [" jump KUBE-", " goto KUBE-", "jump service-", "goto endpoint-", "jump mark-for-masquerade"];
+    let starts = ["ip", "ip6", "meta", "iifname", "oifname", "tcp", "udp", "sctp", "ct", "fib", "counter", "numgen"];
+    let first = text.split_whitespace().next().unwrap_or_default();
+    starts.contains(&first) && marks.iter().any(|mark| text.contains(mark))
 }
 
 /// Whether a line has words as sentences and headings do.

@@ -8,7 +8,6 @@
 //!
 //! Nothing is left out silently: every line belongs to a piece, is prose, or is listed as unread.
 
-mod addresses;
 mod blocks;
 mod command;
 mod dictionary;
@@ -17,10 +16,12 @@ mod families;
 mod filter;
 mod format;
 mod grep;
+mod heading;
 mod hosts;
 mod joined_lines;
 pub mod json;
 mod line;
+mod machine_pieces;
 mod model;
 mod namespaces;
 mod objects;
@@ -39,10 +40,10 @@ mod warnings;
 mod wrapped_lines;
 mod wrapped_nft;
 
-pub(crate) use addresses::MachineAddresses;
 pub(crate) use dictionary::service_of_hash;
 pub(crate) use endpoints::{ListedEndpoint, endpoints, is_cut, is_from_table, marked, remove_marks};
 pub(crate) use hosts::host_of;
+pub(crate) use machine_pieces::MachinePieces;
 pub(crate) use model::{Connection, Contents, Failure, OF_IPTABLES_NFT, Release, Route, Setting};
 pub use model::{Evidence, Format, Piece, Stretch, Unread};
 pub(crate) use namespaces::shown_objects;
@@ -51,7 +52,7 @@ pub use page::render;
 pub use read::read;
 pub(crate) use releases::releases;
 pub use rules::{NodeRules, node_rules, not_judged};
-pub(crate) use rules::{has_word, others, words_of_other};
+pub(crate) use rules::{has_word, other_mode, others, words_of_other};
 pub(crate) use source::visit;
 pub use source::{SourceError, from_path, is_archive, read_file};
 #[doc(hidden)]

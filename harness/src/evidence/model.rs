@@ -10,6 +10,7 @@ use svclab_rules::iptables;
 use svclab_rules::nftables;
 use svclab_rules::profile::Profile;
 
+use super::line::looks_like_rule;
 use super::repairs::{Repair, RepairCount};
 use crate::text::counted;
 
@@ -95,6 +96,8 @@ pub struct Piece {
     pub command: Option<String>,
     /// The machine that the prompt before the command names.
     pub(crate) host: Option<String>,
+    /// The machine that the last heading in prose names.
+    pub(crate) heading: Option<String>,
     /// What the lines say.
     pub(crate) contents: Contents,
     /// How lines were changed to be read.
@@ -387,8 +390,11 @@ impl Evidence {
         self.unread.iter().filter(move |unread| {
             let of_piece =
                 |piece: &&Piece| piece.file == unread.file && (piece.first..=piece.last).contains(&unread.line);
-            let mut of_pieces = self.pieces.iter().filter(of_piece);
-            of_pieces.any(|piece| is_rule(piece, unread) && self.original(piece).is_none())
+            let mut of_pieces = self.pieces.iter().filter(of_piece).peekable();
+            match of_pieces.peek() {
+                None => looks_like_rule(&unread.text),
+                Some(_) => of_pieces.any(|piece| is_rule(piece, unread) && self.original(piece).is_none()),
+            }
         })
     }
 

@@ -9,6 +9,7 @@ use super::command::{Command, command};
 use super::families;
 use super::filter::Filter;
 use super::format::{self, Block, Context};
+use super::heading;
 use super::joined_lines::split;
 use super::line::{Line, is_sentence, lines};
 use super::model::{Contents, Evidence, Format, Piece, Stretch, Unread};
@@ -31,6 +32,7 @@ pub fn read(text: &str) -> Evidence {
     let mut reader = Reader {
         evidence: Evidence { releases, hosts, legacy_warnings: warnings::of_legacy(text), ..Evidence::default() },
         source: None,
+        heading: None,
         in_fence: false,
         is_adjacent: false,
     };
@@ -52,7 +54,17 @@ fn whole(text: &str) -> Option<Evidence> {
     let mut shown = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()).map(|(number, _)| number);
     let first = shown.next()?;
     let last = shown.last().unwrap_or(first);
-    let piece = Piece { file: None, format, first, last, command: None, host: None, contents, repairs: Vec::new() };
+    let piece = Piece {
+        file: None,
+        format,
+        first,
+        last,
+        command: None,
+        host: None,
+        heading: None,
+        contents,
+        repairs: Vec::new(),
+    };
     Some(Evidence { pieces: vec![piece], legacy_warnings: warnings::of_legacy(text), ..Evidence::default() })
 }
 
@@ -60,6 +72,8 @@ struct Reader {
     evidence: Evidence,
     /// What the next lines may be the output of.
     source: Option<Source>,
+    /// The machine that the last heading names.
+    heading: Option<String>,
     /// Whether lines are between code fences.
     in_fence: bool,
     /// Whether the line before belongs to a piece or is unread.
@@ -112,7 +126,12 @@ impl Reader {
             return self.prose(line);
         }
         let context = Context { command: self.source.as_ref().map(|source| source.command.clone()) };
-        match format::read(&lines[at..], &context) {
+        let mut block = format::read(&lines[at..], &context);
+        if block.as_ref().is_some_and(|block| context.command.is_some_and(|command| !command.may_print(block.format))) {
+            self.source = None;
+            block = format::read(&lines[at..], &Context::default());
+        }
+        match block {
             Some(block) => {
                 let taken = block.taken.max(1);
                 self.piece(&lines[at..at + taken], block);
@@ -149,7 +168,8 @@ impl Reader {
             Some(Source { command, .. }) => (Some(command.text.clone()), command.host.clone()),
             None => (None, None),
         };
-        self.evidence.pieces.push(Piece { file: None, format, first, last, command, host, contents, repairs });
+        let heading = self.heading.clone();
+        self.evidence.pieces.push(Piece { file: None, format, first, last, command, host, heading, contents, repairs });
     }
 
     fn prose(&mut self, line: &Line<'_>) -> usize {
@@ -164,7 +184,9 @@ impl Reader {
     fn other(&mut self, line: &Line<'_>) -> usize {
         let text = line.text.trim();
         let reason = if looks_like_evidence(text) {
-            if is_of_iptables_nft(text) {
+            if format::is_rule_of_nft(text) {
+                "it is a rule of iptables as nft shows it, and the heading of its chain is not shown: `iptables-save` names the chain"
+            } else if is_of_iptables_nft(text) {
                 "it is a rule of iptables as nft shows it, without the matches that nft cannot show: `iptables-save` prints them"
             } else {
                 "it looks like rules or output, but cannot be read by itself"
@@ -178,6 +200,9 @@ impl Reader {
         } else {
             if !self.in_fence && is_sentence(text) {
                 self.source = None;
+            }
+            if !self.in_fence {
+                self.heading = heading::machine_in(text).or(self.heading.take());
             }
             return self.prose(line);
         };
@@ -196,10 +221,7 @@ impl Reader {
 
 /// Whether a line has no content of its own: a number, dots, a prompt without a command, a warning that programs print before their output.
 fn is_aside(line: &Line<'_>) -> bool {
-    let text = line.text.trim();
-    let is_prompt = matches!(text, "$" | "#" | ">" | "%")
-        || (text.ends_with(['$', '#']) && text.contains('@') && !text.contains(" -"));
-    line.is_gutter() || line.is_ellipsis() || is_prompt || warnings::is_warning(text)
+    line.is_gutter() || line.is_ellipsis() || line.is_prompt() || warnings::is_warning(line.text.trim())
 }
 
 /// Whether a line is a rule of iptables as nft shows it.

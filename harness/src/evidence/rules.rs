@@ -6,7 +6,7 @@ use std::sync::Arc;
 use svclab_rules::cluster::Family;
 use svclab_rules::coverage::{Coverage, nft_table};
 use svclab_rules::infer::Infer;
-use svclab_rules::iptables::{self, ExcerptMerger, Rule, RuleSet, TableName, print_rule};
+use svclab_rules::iptables::{self, ChainKind, ExcerptMerger, Match, Rule, RuleSet, TableName, print_rule};
 use svclab_rules::nftables;
 use svclab_rules::ruleset::Rules;
 
@@ -36,12 +36,14 @@ pub struct NodeRules {
     pub(crate) shortened: Vec<usize>,
     /// The machine that the prompt before the command names.
     pub(crate) host: Option<String>,
+    /// The machine that the heading before them names.
+    pub(crate) heading: Option<String>,
     /// Which implementation of iptables has them, by the command or file that they come from.
     pub(crate) backend: Option<&'static str>,
 }
 
 /// The implementation of iptables that a piece is of.
-fn backend(piece: &Piece) -> Option<&'static str> {
+pub(super) fn backend(piece: &Piece) -> Option<&'static str> {
     let file = piece.file.as_deref().unwrap_or_default();
     let text =
         format!("{} {}", file.rsplit('/').next().unwrap_or_default(), piece.command.as_deref().unwrap_or_default());
@@ -93,6 +95,13 @@ impl NodeRules {
         self.host.as_ref().zip(host).is_none_or(|(own, other)| own == other)
     }
 
+    /// The mode of kube-proxy that writes them, if it is neither iptables nor nftables.
+    pub(crate) fn other_mode(&self) -> Option<&'static str> {
+        let tables = self.rules.iptables()?.tables.iter();
+        let mut chains = tables.flat_map(|table| &table.chains);
+        chains.find_map(|chain| chain.rules.iter().find_map(|rule| other_mode(rule, &chain.name)))
+    }
+
     /// The line at which they start.
     pub fn line(&self) -> usize {
         self.first
@@ -119,6 +128,16 @@ impl NodeRules {
             Rules::Iptables(_) => self.coverage.has_table(TableName::Nat.as_str()),
             _ => self.is_whole(),
         }
+    }
+}
+
+/// The mode of kube-proxy, other than iptables and nftables, that writes a rule of a chain.
+pub(crate) fn other_mode(rule: &Rule, chain: &str) -> Option<&'static str> {
+    let of_set = |one: &Match| matches!(one, Match::Set(set) if set.value.name.starts_with("KUBE-"));
+    match () {
+        () if rule.matches.iter().any(of_set) => Some("IPVS"),
+        () if chain.starts_with("KUBE-PORTALS-") => Some("userspace"),
+        () => None,
     }
 }
 
@@ -198,6 +217,7 @@ fn joined(evidence: &Evidence, shortened: &BTreeSet<Output>) -> Vec<NodeRules> {
                     saved: Vec::from_iter(is_saved.then_some(piece.first)),
                     shortened: Vec::from_iter(is_shortened.then_some(piece.first)),
                     host: piece.host.clone(),
+                    heading: piece.heading.clone(),
                     backend: backend(piece),
                 };
                 joiners.resize_with(all.len(), ExcerptMerger::default);
@@ -247,11 +267,11 @@ fn add(all: &mut Vec<NodeRules>, joiners: &mut [ExcerptMerger], mut new: NodeRul
             known.file == piece.file
                 && is_of_host
                 && own.rules.family == family
-                && (is_part && !contradicts(known, &new) || is_other)
+                && (is_part && !contradicts(known, &new) && !is_another_listing(known, &new) || is_other)
         }
         _ => false,
     };
-    let Some(place) = all.iter().position(belongs) else {
+    let Some(place) = place_in(all, &new, belongs) else {
         all.push(new);
         return;
     };
@@ -268,6 +288,65 @@ fn add(all: &mut Vec<NodeRules>, joiners: &mut [ExcerptMerger], mut new: NodeRul
     known.host = known.host.take().or(new.host);
 }
 
+/// The position of the rules that others belong to: first those below the same heading.
+fn place_in(all: &[NodeRules], new: &NodeRules, belongs: impl Fn(&NodeRules) -> bool) -> Option<usize> {
+    let has_heading = |known: &NodeRules| known.heading == new.heading;
+    all.iter().position(|known| has_heading(known) && belongs(known)).or_else(|| all.iter().position(belongs))
+}
+
+/// Whether rules are those of another machine or time: below the heading of another machine, or in a format that prints each chain once, a chain has
+/// other rules; or an endpoint has another share.
+fn is_another_listing(known: &NodeRules, new: &NodeRules) -> bool {
+    let (Some(all), Some(own)) = (known.rules.iptables(), new.rules.iptables()) else { return false };
+    if known.format != new.format {
+        return false;
+    }
+    let has_other_heading = has_other_heading(known, new);
+    own.tables.iter().any(|table| {
+        table.chains.iter().any(|chain| {
+            let known_rules = all.rules(table.name, &chain.name);
+            let is_whole = |set: &NodeRules| set.coverage.has_chain(table.name.as_str(), &chain.name);
+            let is_block = new.format == Format::IptablesNft && is_whole(known) && is_whole(new);
+            !known_rules.is_empty()
+                && !chain.rules.is_empty()
+                && ((has_other_heading || is_block) && plain(known_rules) != plain(&chain.rules)
+                    || has_other_shares(known_rules, &chain.rules))
+        })
+    })
+}
+
+/// Whether headings name two machines.
+fn has_other_heading(known: &NodeRules, new: &NodeRules) -> bool {
+    known.heading.as_ref().zip(new.heading.as_ref()).is_some_and(|(known, new)| known != new)
+}
+
+/// Whether rules of the same chain jump to the same endpoint with different shares, so that they are not of one listing.
+fn has_other_shares(known: &[Rule], new: &[Rule]) -> bool {
+    let to_endpoint = |rule: &&Rule| rule.next_chain().is_some_and(|next| ChainKind::Endpoint.hash(next).is_some());
+    let shares = |rules: &[Rule], to: &Rule| -> Vec<Rule> {
+        rules.iter().filter(|rule| rule.next_chain() == to.next_chain()).map(Rule::without_counters).collect()
+    };
+    new.iter().filter(to_endpoint).any(|rule| {
+        let [known, new] = [known, new].map(|rules| shares(rules, rule));
+        !known.is_empty()
+            && known.iter().all(|one| !new.contains(one) && new.iter().any(|other| has_other_share(one, other)))
+    })
+}
+
+/// Whether two rules differ in their share alone.
+fn has_other_share(one: &Rule, other: &Rule) -> bool {
+    let without_share = |rule: &Rule| {
+        let mut rule = rule.without_counters();
+        rule.matches.retain(|one| !matches!(one, Match::Statistic(_)));
+        rule
+    };
+    without_share(one) == without_share(other)
+}
+
+fn plain(rules: &[Rule]) -> Vec<Rule> {
+    rules.iter().map(Rule::without_counters).collect()
+}
+
 /// Whether saved rules show a complete chain that differs from the same chain in complete tables: they are of another time, such as the
 /// input of iptables-restore in a log.
 fn contradicts(known: &NodeRules, new: &NodeRules) -> bool {
@@ -276,7 +355,6 @@ fn contradicts(known: &NodeRules, new: &NodeRules) -> bool {
     if !is_saved || !known.is_whole() || new.coverage.has_filters() {
         return false;
     }
-    let plain = |rules: &[Rule]| rules.iter().map(Rule::without_counters).collect::<Vec<_>>();
     own.tables.iter().any(|table| {
         let is_whole = |chain: &&iptables::Chain| new.coverage.has_chain(table.name.as_str(), &chain.name);
         let mut chains = table.chains.iter().filter(is_whole);
@@ -350,9 +428,6 @@ fn add_tables(
     piece: &Piece,
 ) {
     let is_of_host = |known: &NodeRules| known.may_be_of_host(piece.host.as_ref());
-    let belongs = |known: &&mut NodeRules| {
-        known.file == piece.file && is_of_host(known) && matches!(known.rules, Rules::Nftables(_))
-    };
     let new = NodeRules {
         rules: Rules::Nftables(rules.clone()),
         coverage: coverage.clone(),
@@ -364,9 +439,15 @@ fn add_tables(
         saved: Vec::new(),
         shortened: Vec::new(),
         host: piece.host.clone(),
+        heading: piece.heading.clone(),
         backend: None,
     };
-    if let Some(known) = all.iter_mut().find(belongs) {
+    let belongs = |known: &NodeRules| {
+        let Rules::Nftables(own) = &known.rules else { return false };
+        known.file == piece.file && is_of_host(known) && !has_other_chain((known, own), (&new, rules))
+    };
+    if let Some(place) = place_in(all, &new, belongs) {
+        let known = &mut all[place];
         let is_part = !new.is_whole() || !known.is_whole();
         let Rules::Nftables(own) = &mut known.rules else { return };
         let is_other = rules.rules.tables.iter().all(|table| own.rules.table(table.family).is_none());
@@ -378,6 +459,21 @@ fn add_tables(
         }
     }
     all.push(new);
+}
+
+/// Whether two outputs show a chain with different rules, whole in both: nft prints each once.
+fn has_other_chain(
+    (known, known_rules): (&NodeRules, &nftables::Parsed),
+    (new, rules): (&NodeRules, &nftables::Parsed),
+) -> bool {
+    rules.rules.tables.iter().any(|table| {
+        let Some(own) = known_rules.rules.table(table.family) else { return false };
+        table.chains.iter().any(|chain| {
+            let is_whole = |set: &NodeRules| set.coverage.has_chain(nft_table(table.family), &chain.name);
+            let is_other = |other: &nftables::Chain| other.name == chain.name && other != chain;
+            is_whole(known) && is_whole(new) && own.chains.iter().any(is_other)
+        })
+    })
 }
 
 /// Adds the chains and sets of tables that others do not have. Lines are kept only where nothing is added.

@@ -16,7 +16,7 @@ use zip::result::ZipError;
 use super::families;
 use super::model::{Evidence, HostName, Piece, Release, Stretch, Unread};
 use super::read::read;
-use crate::input::{FILE_BYTES, read_argument};
+use crate::input::{FILE_BYTES, from_utf16, read_argument};
 use crate::text::{printable, reason};
 
 /// Bytes of all files of a folder or archive together.
@@ -317,6 +317,8 @@ impl Collected<'_, '_> {
     fn take(&mut self, name: &str, bytes: &[u8]) {
         if bytes.len() > FILE_BYTES {
             self.leave_out(name, format!("it is longer than {} MiB", FILE_BYTES >> 20));
+        } else if let Some(text) = from_utf16(bytes) {
+            (self.visit)(Some(name), Ok(text));
         } else if bytes.contains(&0) {
             self.leave_out(name, "it is not text".to_owned());
         } else {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
+use ipnet::IpNet;
 use serde_json::Value;
 
 use crate::evidence::{ListedEndpoint, endpoints};
@@ -80,6 +81,13 @@ pub(super) fn is_control_plane(node: &Value) -> bool {
 pub(super) fn node_ips(node: &Value) -> Vec<IpAddr> {
     let listed = node["status"]["addresses"].as_array().into_iter().flatten();
     listed.filter_map(|one| one["address"].as_str()?.parse().ok()).collect()
+}
+
+/// The pod ranges of a node.
+pub(super) fn node_ranges(node: &Value) -> Vec<IpNet> {
+    let listed = node["spec"]["podCIDRs"].as_array().into_iter().flatten().chain([&node["spec"]["podCIDR"]]);
+    let ranges: BTreeSet<IpNet> = listed.filter_map(|range| range.as_str()?.parse().ok()).collect();
+    ranges.into_iter().collect()
 }
 
 pub(super) fn service_ips(service: &Value) -> Vec<IpAddr> {

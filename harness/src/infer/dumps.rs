@@ -3,13 +3,12 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use ipnet::IpNet;
 use serde_json::Value;
 use svclab_rules::cluster::ProxyMode;
 use svclab_rules::infer::{Infer, Inferred};
 
 use super::Assumption;
-use super::accessors::{ips, is_control_plane, node_ips};
+use super::accessors::{ips, is_control_plane, node_ips, node_ranges};
 use super::machines::{groups, is_of_same_machine, split_by_backend};
 use super::merge::Objects;
 use super::names::{Renamed, adopt_names, endpoint_chains, valid};
@@ -17,7 +16,7 @@ use super::node_file::{NodeFile, sanitized};
 use super::node_port_addresses::find_unassigned;
 use super::rules::{Dump, HERE};
 use super::unshown::{self, Unshown};
-use crate::evidence::{Evidence, MachineAddresses, NodeRules, has_word, host_of, node_rules, words_of_other};
+use crate::evidence::{Evidence, MachinePieces, NodeRules, has_word, host_of, node_rules, words_of_other};
 use crate::text::{list, one_line};
 
 /// The dumps in evidence, each with its node: the one that is given for its file, that its file or folder is named after, that has the
@@ -44,9 +43,9 @@ pub(super) fn dumps(
     let all = sets.clone();
     for group in groups(sets, given) {
         let Some(dump) = Dump::of(group.node.clone().unwrap_or_default(), group.sets, counts_empty) else { continue };
-        match dumps.iter().find_map(|known| Some((known, shared_address(known, &dump)?))) {
-            Some((known, address)) => left_out.push(format!(
-                "the rules from {} serve node ports on {address} like those from {}, so they are of the same node at another time; \
+        match dumps.iter().find_map(|known| Some((known, words_of_same_node(known, &dump)?))) {
+            Some((known, why)) => left_out.push(format!(
+                "the rules from {} {why} like those from {}, so they are of the same node at another time; \
                  `--node NAME=FILE` separates nodes",
                 dump.parts[0].place(),
                 known.parts[0].place()
@@ -114,6 +113,15 @@ fn is_same(one: &NodeRules, other: &NodeRules) -> bool {
     one.file == other.file && one.first == other.first && one.is_of_kind(other)
 }
 
+/// What two dumps of one node have in common, in words: an address, or the prompt of a text.
+fn words_of_same_node(one: &Dump, other: &Dump) -> Option<String> {
+    let address = shared_address(one, other).map(|address| format!("serve node ports on {address}"));
+    let prompt = |dump: &Dump| dump.parts.iter().find_map(|part| Some((part.file.clone(), part.host.clone()?)));
+    let is_same = one.node.is_empty() && other.node.is_empty() && one.mode() == other.mode();
+    let host = || prompt(one).filter(|own| is_same && Some(own) == prompt(other).as_ref()).map(|(_, host)| host);
+    address.or_else(|| Some(format!("are of the machine {}", host()?)))
+}
+
 /// The address of two dumps of one node: they serve node ports on the same addresses, and nothing names two nodes. Some addresses, such as
 /// that of Docker's bridge, are on every node.
 fn shared_address(one: &Dump, other: &Dump) -> Option<IpAddr> {
@@ -123,8 +131,15 @@ fn shared_address(one: &Dump, other: &Dump) -> Option<IpAddr> {
     };
     let host = |dump: &Dump| dump.parts.iter().find_map(|part| part.host.clone());
     let are_given = !one.node.is_empty() && !other.node.is_empty();
-    let are_of_two = are_given || host(one).zip(host(other)).is_some_and(|(one, other)| one != other);
+    let are_two =
+        |names: (Option<String>, Option<String>)| names.0.zip(names.1).is_some_and(|(one, other)| one != other);
+    let are_of_two = are_given || are_two((host(one), host(other))) || are_two((heading(one), heading(other)));
     own(one).into_iter().next().filter(|_| !are_of_two && own(one) == own(other))
+}
+
+/// The machine that the heading before a dump's rules names.
+fn heading(dump: &Dump) -> Option<String> {
+    dump.parts.iter().find_map(|part| part.heading.clone())
 }
 
 /// Adds other programs' rules of iptables to the dump of the same machine whose kube-proxy writes nftables.
@@ -145,11 +160,9 @@ fn name_nodes(dumps: &mut [Dump], places: &[String], evidence: &Evidence, object
     let mut notes = Vec::new();
     let known: Vec<String> = node_names(objects);
     let is_alone = dumps.len() == 1;
-    let addresses = MachineAddresses::of(evidence);
+    let pieces = MachinePieces::of(evidence);
     for at in 0..dumps.len() {
-        let is_in_place = |set: &NodeRules| set.folder() == Some(&places[at]);
-        let own_folder = dumps[at].parts.iter().any(is_in_place).then_some(places[at].as_str());
-        dumps[at].addresses = addresses.of_machine(&dumps[at].parts, own_folder, is_alone);
+        dumps[at].addresses = pieces.addresses(&dumps[at].parts, is_alone);
         let prompted = dumps[at].parts.iter().find_map(|part| part.host.clone());
         dumps[at].host = prompted.or_else(|| host_of(evidence, &dumps[at].parts).map(str::to_owned));
         notes.extend(serve_on_own(&mut dumps[at]));
@@ -239,6 +252,22 @@ fn named(
     if let [only] = known {
         return ((*only).clone(), true);
     }
+    let heading = heading(dump);
+    if let Some(heading) = &heading {
+        let is_of_role = |name: &&&String| {
+            let is_control_plane = objects.node(name).is_some_and(is_control_plane);
+            match heading.as_str() {
+                "control-plane" | "controlplane" | "master" => is_control_plane,
+                "worker" => !is_control_plane,
+                _ => false,
+            }
+        };
+        let mut of_role = known.iter().filter(is_of_role);
+        let only = of_role.next().filter(|_| of_role.next().is_none());
+        if let Some(name) = known.iter().find(|name| has_word(heading, name)).or(only) {
+            return ((*name).clone(), true);
+        }
+    }
     // Pods run on workers.
     let is_worker = |name: &&&String| !objects.node(name).is_some_and(is_control_plane);
     if let Some(first) = known.iter().find(is_worker).or(known.first()) {
@@ -248,8 +277,11 @@ fn named(
         return (host, true);
     }
     let own = place.rsplit('/').find(|part| !sanitized(part).is_empty()).map(sanitized).unwrap_or_default();
-    if !is_alone && !own.is_empty() && !taken.contains(own.as_str()) {
+    if !own.is_empty() && !taken.contains(own.as_str()) {
         return (own, true);
+    }
+    if let Some(heading) = heading.filter(|heading| !is_alone && !taken.contains(heading.as_str())) {
+        return (valid(&heading), true);
     }
     let mut numbered = (1..).map(|number| format!("node-{number}"));
     (numbered.find(|name| !taken.contains(name.as_str())).unwrap_or_else(|| HERE.to_owned()), is_alone)
@@ -262,8 +294,7 @@ fn has_addresses(dump: &Dump, name: &str, objects: &Objects) -> bool {
     let here: BTreeSet<IpAddr> = local.chain(proxy.here.iter().copied()).collect();
     let node = objects.nodes.iter().find(|node| node["metadata"]["name"] == name);
     let own = node.map(node_ips).unwrap_or_default();
-    let ranges = node.into_iter().flat_map(|node| node["spec"]["podCIDRs"].as_array().into_iter().flatten());
-    let ranges: Vec<IpNet> = ranges.filter_map(|range| range.as_str()?.parse().ok()).collect();
+    let ranges = node.map(node_ranges).unwrap_or_default();
     let mut pods = objects.pods.iter().filter(|pod| pod["spec"]["nodeName"] == name).flat_map(|pod: &Value| ips(pod));
     own.iter().any(|ip| proxy.node_port_addresses.contains(ip) || here.contains(ip))
         || ranges.iter().any(|range| here.iter().any(|ip| range.contains(ip)) || proxy.local_sources.contains(range))

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use svclab_rules::cluster::{Cluster, Node, ProxyConfig};
 use svclab_rules::nftables;
 
 use super::Assumption;
+use super::accessors::node_ips;
 use super::connections::{Connections, connections};
 use super::dumps::dumps;
 use super::endpoint_nodes::assign_nodes;
@@ -13,9 +15,10 @@ use super::interfaces;
 use super::merge::Objects;
 use super::node_file::NodeFile;
 use super::objects::{Assumed, from_objects};
+use super::owners::Owners;
 use super::routes::Routes;
 use super::rules::{Dump, configurations, from_dumps};
-use crate::evidence::{self, Contents, Evidence, OF_IPTABLES_NFT, Piece, node_rules, objects, releases};
+use crate::evidence::{self, Contents, Evidence, NodeRules, OF_IPTABLES_NFT, Piece, node_rules, objects, releases};
 use crate::input::{Diagnostic, Diagnostics, Span};
 use crate::scenario::{CniKind, Note, Setting};
 use crate::text::{counted, list, one_line};
@@ -40,6 +43,9 @@ pub fn from_evidence(
     let dumps = dumps(evidence, given, &objects, (&mut notes, &mut left_out));
     if dumps.is_empty() && objects.services.is_empty() {
         return Err(nothing(evidence, path));
+    }
+    if dumps.is_empty() {
+        left_out.extend(node_rules(evidence).iter().filter(|set| set.rules.has_effect()).map(without_services));
     }
     notes.extend(evidence.not_printed().map(Assumption::Assumed));
     notes.extend(evidence.not_read().map(Assumption::Assumed));
@@ -141,6 +147,7 @@ fn around(sides: &[(Vec<Dump>, &Path)], objects: &Objects) -> Result<Vec<Assumed
                 assign_nodes(&mut assumed.scenario.cluster, objects);
                 let words = "the objects are those that the text shows; what tables omit is unknown";
                 assumed.assumptions.insert(0, words.into());
+                assumed.assumptions.extend(defaults(&mut assumed.scenario.cluster, objects).map(Assumption::Assumed));
                 assumed.assumptions.extend(objects.cut_tables().map(Assumption::Assumed));
                 Ok(assumed)
             };
@@ -173,6 +180,37 @@ fn around(sides: &[(Vec<Dump>, &Path)], objects: &Objects) -> Result<Vec<Assumed
     Err(first)
 }
 
+/// What objects do not say of a cluster, in words. It has the release that the text names.
+fn defaults(cluster: &mut Cluster, objects: &Objects) -> impl Iterator<Item = String> {
+    let has_address = |node: &Node| objects.node(&node.name).is_some_and(|known| !node_ips(known).is_empty());
+    let lacking = cluster.nodes.iter().filter(|node| !has_address(node));
+    let addresses = lacking.map(|node| format!("{} {}", node.name, list(&node.internal_ips, usize::MAX)));
+    let addresses: Vec<String> = addresses.collect();
+    let addresses = (!addresses.is_empty()).then(|| format!("addresses of nodes: {}", list(addresses, MAX_NODES)));
+    let named = objects.releases.first().map(|release| release.version.to_string());
+    let whose = if named.is_some() { ", which the text names," } else { "" };
+    cluster.proxy.version = named.unwrap_or_else(|| std::mem::take(&mut cluster.proxy.version));
+    let ProxyConfig { version, mode, cluster_cidrs, .. } = &cluster.proxy;
+    let ranges = [("clusterCIDR", cluster_cidrs), ("the range of cluster IPs", &cluster.service_cidrs)];
+    let ranges = ranges.into_iter().filter(|(_, ranges)| !ranges.is_empty());
+    let ranges: String = ranges.map(|(name, ranges)| format!(", {name} {}", list(ranges, usize::MAX))).collect();
+    addresses.into_iter().chain([format!("kube-proxy {version}{whose} in {mode} mode{ranges}")])
+}
+
+/// The most nodes whose addresses are listed.
+const MAX_NODES: usize = 5;
+
+/// What is said of rules without a Service where objects alone show some.
+fn without_services(set: &NodeRules) -> String {
+    let place = set.place();
+    match set.other_mode() {
+        Some(mode) => format!(
+            "the rules from {place} are those of kube-proxy's {mode} mode, which is not supported: their effect is unknown"
+        ),
+        None => format!("the rules from {place} show no Service, and are not used: their effect is unknown"),
+    }
+}
+
 /// The error of a text that shows no Service.
 fn nothing(evidence: &Evidence, path: &Path) -> Diagnostics {
     let sets = node_rules(evidence);
@@ -182,6 +220,13 @@ fn nothing(evidence: &Evidence, path: &Path) -> Diagnostics {
     };
     let mut errors = Vec::new();
     match sets.first() {
+        Some(set) if sets.iter().any(|set| set.other_mode().is_some()) => {
+            let mode = sets.iter().find_map(NodeRules::other_mode).unwrap_or_default();
+            let help = "svclab emulates the modes iptables and nftables: pass the rules of a node in one of these, or Kubernetes objects.";
+            let message = format!("the rules are those of kube-proxy's {mode} mode, which is not supported");
+            errors.push(Diagnostic::new(place(set.first, set.file.as_deref()), message, help));
+            return Diagnostics { errors, sources: BTreeMap::new() };
+        }
         Some(set) => {
             let help = "Save the rules as root, on a node on which kube-proxy runs in this mode: rules for Services are in table \
                 `nat`, in KUBE-SERVICES and KUBE-SVC-..., or in nft's table `kube-proxy`.";
@@ -233,21 +278,14 @@ const SETTINGS: [(&str, u32); 9] = [
 /// Imports kernel settings for the node whose file, or only rules, they come with.
 fn settings(evidence: &Evidence, dumps: &[Dump], assumed: &mut Assumed) -> Option<String> {
     let mut left_out = Vec::new();
+    let owners = Owners::of(evidence, dumps);
     for piece in &evidence.pieces {
         let all = piece.contents.settings();
         if all.is_empty() {
             continue;
         }
-        let folder = |file: Option<&str>| file.and_then(|file| Some(file.rsplit_once('/')?.0.to_owned()));
-        let own = folder(piece.file.as_deref());
-        let is_own = |dump: &&Dump| {
-            let mut files = dump.parts.iter().map(|part| part.file.as_deref());
-            files.any(|file| file == piece.file.as_deref() || own.is_some() && folder(file) == own)
-        };
-        let node = match dumps {
-            [only] => Some(only.node.clone()),
-            dumps => dumps.iter().find(is_own).map(|dump| dump.node.clone()),
-        };
+        let of_host = || piece.host.clone().filter(|host| assumed.scenario.cluster.node(host).is_some());
+        let node = owners.first(piece).map(|at| dumps[at].node.clone()).or_else(of_host);
         let node = node.or_else(|| Some(assumed.scenario.cluster.nodes.first()?.name.clone()));
         let Some(node) = node.filter(|node| assumed.scenario.cluster.node(node).is_some()) else { continue };
         for evidence::Setting { line, name, value } in all {

@@ -12,7 +12,8 @@ use svclab_rules::cluster::{Family, ObjectName};
 use svclab_rules::infer::{Inferred, InferredPort};
 
 use super::accessors::{
-    endpoint_ips, for_each_endpoint, has_ended, ips, name, node_ips, own_name, service_ips, service_of, serving_ips,
+    endpoint_ips, for_each_endpoint, has_ended, ips, name, node_ips, node_ranges, own_name, service_ips, service_of,
+    serving_ips,
 };
 use super::endpoint_pods::{EndpointPod, EndpointPods};
 use super::objects::wide;
@@ -255,9 +256,7 @@ impl Objects {
     fn assign_ranges(&mut self) {
         let mut given: BTreeMap<String, Vec<IpNet>> = BTreeMap::new();
         for node in &self.nodes {
-            let listed = node["spec"]["podCIDRs"].as_array().into_iter().flatten().chain([&node["spec"]["podCIDR"]]);
-            let ranges: BTreeSet<IpNet> = listed.filter_map(|range| range.as_str()?.parse().ok()).collect();
-            given.insert(own_name(node), ranges.into_iter().collect());
+            given.insert(own_name(node), node_ranges(node));
         }
         let pods = self.pods.iter().filter(|pod| pod["spec"]["hostNetwork"] != true);
         let pods = pods.flat_map(|pod| {
@@ -283,11 +282,7 @@ impl Objects {
         let ranges: Vec<(String, IpNet)> = self
             .nodes
             .iter()
-            .flat_map(|node| {
-                let listed = node["spec"]["podCIDRs"].as_array().into_iter().flatten();
-                let ranges: Vec<IpNet> = listed.filter_map(|range| range.as_str()?.parse().ok()).collect();
-                ranges.into_iter().map(|range| (own_name(node), range))
-            })
+            .flat_map(|node| node_ranges(node).into_iter().map(|range| (own_name(node), range)))
             .collect();
         let mut known: BTreeSet<IpAddr> =
             self.nodes.iter().flat_map(node_ips).chain(self.pods.iter().flat_map(ips)).collect();

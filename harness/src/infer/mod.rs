@@ -27,6 +27,7 @@ mod names;
 mod node_file;
 mod node_port_addresses;
 mod objects;
+mod owners;
 mod probes;
 mod ranges;
 mod routes;

@@ -10,8 +10,10 @@ use ipnet::IpNet;
 use serde_json::{Value, json};
 use svclab_rules::cluster::Family;
 
-use super::accessors::{ips, node_ips};
+use super::accessors::{ips, node_ips, node_ranges, own_name, service_ips};
 use super::merge::Objects;
+use super::objects::{usual_range, wide};
+use super::owners::Owners;
 use super::rules::Dump;
 use crate::evidence::{Contents, Evidence, Route};
 use crate::scenario::{Cni, CniKind, Overlay};
@@ -24,16 +26,21 @@ const SHOWN: usize = 5;
 const BRIDGES: [&str; 4] = ["cni0", "cbr0", "kube-bridge", DOCKER];
 const DOCKER: &str = "docker0";
 
-/// The ranges of a node's pods, and the positions of the routes that show them.
-#[derive(Default)]
-struct PodRanges {
-    ranges: Vec<IpNet>,
-    routes: Vec<usize>,
+/// How names of links to single pods start.
+const OF_PODS: [&str; 6] = ["veth", "cali", "lxc", "azv", "eni", "gke"];
+
+/// The length of the widest range that a route to pods may have where nothing shows a pod in it.
+const LEAST_LENGTH: u8 = 16;
+
+/// A route of the machine with a dump, if that is known.
+struct Shown<'e> {
+    route: &'e Route,
+    dump: Option<usize>,
 }
 
 /// What routes say.
 pub(super) struct Routes<'e> {
-    all: Vec<&'e Route>,
+    all: Vec<Shown<'e>>,
     /// The positions of those that were used.
     used: BTreeSet<usize>,
     /// Addresses of pods and of other endpoints.
@@ -43,33 +50,41 @@ pub(super) struct Routes<'e> {
 impl<'e> Routes<'e> {
     /// The routes of all pieces, with the endpoints that rules and objects show.
     pub(super) fn of(evidence: &'e Evidence, dumps: &[Dump], objects: &Objects) -> Self {
-        let all = evidence.pieces.iter().filter_map(|piece| match &piece.contents {
-            Contents::Routes(routes) => Some(routes),
-            _ => None,
+        let owners = Owners::of(evidence, dumps);
+        let all = evidence.pieces.iter().flat_map(|piece| {
+            let routes = match &piece.contents {
+                Contents::Routes(routes) => routes.as_slice(),
+                _ => &[],
+            };
+            let dump = owners.only(piece).filter(|_| !routes.is_empty());
+            routes.iter().map(move |route| Shown { route, dump })
         });
         let ports = dumps.iter().flat_map(|dump| &dump.inferred.ports);
         let of_rules = ports.flat_map(|port| port.endpoints.iter().chain(&port.local)).map(|endpoint| endpoint.ip());
         let endpoints = of_rules.chain(objects.pods.iter().flat_map(ips)).collect();
-        Self { all: all.flatten().collect(), used: BTreeSet::new(), endpoints }
+        Self { all: all.collect(), used: BTreeSet::new(), endpoints }
     }
 
-    /// Gives nodes the pod ranges that have a route via one of their addresses. Without machines among the objects, these nodes are added,
-    /// if there is one dump, and each of its endpoints is in a range or on a node. Returns what was assumed.
+    /// Gives nodes the pod ranges that have a route via one of their addresses, or to a link of their own. Without machines among the objects, these
+    /// nodes are added if each endpoint is in a range or on a node. Returns what was assumed.
     pub(super) fn add(&mut self, dumps: &[Dump], objects: &mut Objects) -> Option<String> {
-        let ranges = self.ranges();
+        let gateways = self.gateways(dumps, objects);
+        let mut nodes = self.nodes(dumps, &gateways);
         if objects.has_machines() {
-            return self.complete(&ranges, objects);
+            return self.complete(&nodes, objects);
         }
-        let ([dump], false) = (dumps, ranges.is_empty()) else { return None };
-        let Some(nodes) = self.nodes(&dump.node, &ranges) else {
-            self.used.extend(ranges.values().flat_map(|own| &own.routes));
+        if dumps.is_empty() || gateways.is_empty() {
+            return None;
+        }
+        self.used.extend(nodes.iter().flat_map(|node| &node.routes));
+        if self.place_endpoints(dumps, &mut nodes).is_none() {
             return Some(
                 "routes do not show the node of every endpoint, so no nodes are inferred from them".to_owned(),
             );
-        };
+        }
+        name(&mut nodes);
         let words: Vec<String> = nodes.iter().map(Node::words).collect();
         objects.nodes = nodes.iter().map(Node::object).collect();
-        self.used.extend(ranges.values().flat_map(|own| &own.routes));
         Some(format!("nodes from routes: {}", words.join(", ")))
     }
 
@@ -78,82 +93,172 @@ impl<'e> Routes<'e> {
         self.endpoints.range(range.network()..=range.broadcast())
     }
 
-    /// The ranges of pods by the address of their node.
-    fn ranges(&self) -> BTreeMap<IpAddr, PodRanges> {
-        let mut ranges: BTreeMap<IpAddr, PodRanges> = BTreeMap::new();
-        for (at, route) in self.all.iter().enumerate() {
+    /// The positions of routes to pods by the address of their node. Routes via other machines than nodes lead to pods if an endpoint is there.
+    fn gateways(&self, dumps: &[Dump], objects: &Objects) -> BTreeMap<IpAddr, Vec<usize>> {
+        let of_dumps = dumps.iter().flat_map(|dump| dump.addresses.iter().copied());
+        let machines: BTreeSet<IpAddr> = objects.nodes.iter().flat_map(node_ips).chain(of_dumps).collect();
+        let cluster_ips = dumps.iter().flat_map(|dump| &dump.inferred.ports).flat_map(|port| &port.cluster_ips);
+        let services: Vec<IpAddr> = objects.services.iter().flat_map(service_ips).chain(cluster_ips.copied()).collect();
+        let mut gateways: BTreeMap<IpAddr, Vec<usize>> = BTreeMap::new();
+        for (at, Shown { route, .. }) in self.all.iter().enumerate() {
             let (Some(to), Some(via)) = (route.to, route.via) else { continue };
+            let leads_to_node = || {
+                let is_other = |ip: &IpAddr| !to.contains(ip);
+                // Pods of all nodes are in one range, and nodes are not.
+                let near = |ip: &IpAddr| wide(usual_range(*ip), Family::of(*ip));
+                let is_near = |near: IpNet| near.contains(&to) && near != to && !near.contains(&via);
+                let is_known = machines.contains(&via) || self.endpoints.iter().map(near).any(is_near);
+                let is_narrow = to.prefix_len() >= LEAST_LENGTH;
+                is_narrow
+                    && is_known
+                    && objects.nodes.iter().flat_map(node_ips).all(|ip| is_other(&ip))
+                    && services.iter().all(is_other)
+            };
             let is_of_pods =
-                to.prefix_len() < to.max_prefix_len() && !to.contains(&via) && self.endpoints_in(to).next().is_some();
+                is_network(to) && !to.contains(&via) && (self.endpoints_in(to).next().is_some() || leads_to_node());
             if is_of_pods {
-                let own = ranges.entry(via).or_default();
-                if !own.ranges.contains(&to) {
-                    own.ranges.push(to);
-                }
-                own.routes.push(at);
+                gateways.entry(via).or_default().push(at);
             }
         }
-        ranges
+        gateways
     }
 
-    /// Gives nodes among the objects the ranges that they lack. Returns what was assumed.
-    fn complete(&mut self, ranges: &BTreeMap<IpAddr, PodRanges>, objects: &mut Objects) -> Option<String> {
+    /// The nodes that routes show: first those of the dumps, then one for each other gateway, without a name.
+    fn nodes(&self, dumps: &[Dump], gateways: &BTreeMap<IpAddr, Vec<usize>>) -> Vec<Node> {
+        let mut nodes: Vec<Node> = (0..dumps.len()).map(|at| self.of_dump(dumps, at, gateways)).collect();
+        for (via, routes) in gateways {
+            let mut ranges: Vec<IpNet> = routes.iter().filter_map(|at| self.all[*at].route.to).collect();
+            ranges.sort();
+            ranges.dedup();
+            match nodes.iter_mut().find(|node| node.addresses.contains(via)) {
+                Some(node) => {
+                    node.routes.extend(routes);
+                    node.ranges.extend(ranges);
+                }
+                None => nodes.push(Node {
+                    addresses: BTreeSet::from([*via]),
+                    ranges,
+                    routes: routes.clone(),
+                    ..Node::default()
+                }),
+            }
+        }
+        for at in 0..dumps.len() {
+            for range in self.own_ranges(at) {
+                if !nodes.iter().flat_map(|node| &node.ranges).any(|other| overlaps(*other, range)) {
+                    nodes[at].ranges.push(range);
+                }
+            }
+        }
+        nodes
+    }
+
+    /// The node of a dump, with its addresses in the networks of gateways.
+    fn of_dump(&self, dumps: &[Dump], at: usize, gateways: &BTreeMap<IpAddr, Vec<usize>>) -> Node {
+        let links: Vec<(usize, &Route)> =
+            self.links(at).filter(|(_, route)| is_of_nodes(route, gateways.keys())).collect();
+        let is_own = |ip: &&IpAddr| {
+            gateways.contains_key(ip) || links.iter().any(|(_, route)| route.to.is_some_and(|to| to.contains(*ip)))
+        };
+        let listed = dumps[at].addresses.iter().filter(is_own).copied();
+        Node {
+            name: dumps[at].node.clone(),
+            addresses: links.iter().filter_map(|(_, route)| route.source).chain(listed).collect(),
+            routes: links.iter().map(|(at, _)| *at).collect(),
+            ranges: Vec::new(),
+        }
+    }
+
+    /// The routes of a dump's machine to its own links.
+    fn links(&self, dump: usize) -> impl Iterator<Item = (usize, &'e Route)> {
+        let all = self.all.iter().enumerate().filter(move |(_, shown)| shown.dump == Some(dump));
+        all.map(|(at, shown)| (at, shown.route)).filter(|(_, route)| route.kind == "unicast" && route.via.is_none())
+    }
+
+    /// The ranges of the pods of a dump's machine: that of their bridge, or the usual one around a pod with a link of its own.
+    fn own_ranges(&self, dump: usize) -> Vec<IpNet> {
+        let of_link = |(_, route): (usize, &Route)| {
+            let (to, device) = (route.to?, route.device.as_deref()?);
+            if !is_single(to) {
+                let has_pods = || self.endpoints_in(to).next().is_some();
+                return (is_network(to) && BRIDGES.contains(&device) && (device != DOCKER || has_pods())).then_some(to);
+            }
+            OF_PODS.iter().any(|start| device.starts_with(start)).then(|| usual_range(to.addr()))
+        };
+        let ranges: BTreeSet<IpNet> = self.links(dump).filter_map(of_link).collect();
+        ranges.into_iter().collect()
+    }
+
+    /// Gives nodes among the objects the ranges and addresses that they lack. Returns what was assumed.
+    fn complete(&mut self, nodes: &[Node], objects: &mut Objects) -> Option<String> {
         let mut completed = Vec::new();
-        for node in objects.nodes.iter_mut().filter(|node| node["spec"]["podCIDRs"].is_null()) {
-            let own: Vec<_> = node_ips(node).iter().filter_map(|ip| ranges.get(ip)).collect();
-            let listed: Vec<String> = own.iter().flat_map(|own| &own.ranges).map(ToString::to_string).collect();
-            if !listed.is_empty() && node["spec"]["podCIDR"].is_null() {
+        for found in nodes {
+            let is_same = |node: &Value| {
+                own_name(node) == found.name || node_ips(node).iter().any(|ip| found.addresses.contains(ip))
+            };
+            let Some(at) = objects.nodes.iter().position(is_same) else { continue };
+            let name = own_name(&objects.nodes[at]);
+            let others = objects.nodes.iter().filter(|other| own_name(other) != name).flat_map(node_ranges);
+            let others: Vec<IpNet> = others.collect();
+            let of_others = objects.pods.iter().filter(|pod| pod["spec"]["nodeName"] != name.as_str()).flat_map(ips);
+            let of_others: Vec<IpAddr> = of_others.collect();
+            let is_free = |range: &&IpNet| {
+                !others.iter().any(|other| overlaps(*other, **range)) && !of_others.iter().any(|ip| range.contains(ip))
+            };
+            let node = &mut objects.nodes[at];
+            let known = node_ips(node);
+            let is_new = |ip: &&IpAddr| !known.iter().any(|own| Family::of(*own) == Family::of(**ip));
+            for ip in found.addresses.iter().filter(is_new) {
+                let own = json!({"type": "InternalIP", "address": ip});
+                match node["status"]["addresses"].as_array_mut() {
+                    Some(list) => list.push(own),
+                    None => node["status"]["addresses"] = json!([own]),
+                }
+            }
+            let listed: Vec<String> = found.ranges.iter().filter(is_free).map(ToString::to_string).collect();
+            if node_ranges(node).is_empty() && !listed.is_empty() {
                 node["spec"]["podCIDR"] = json!(listed[0]);
                 node["spec"]["podCIDRs"] = json!(listed);
-                self.used.extend(own.iter().flat_map(|own| &own.routes));
-                let name = node["metadata"]["name"].as_str().unwrap_or_default();
                 completed.push(format!("{name} ({})", listed.join(", ")));
+            }
+            if !node_ranges(&objects.nodes[at]).is_empty() {
+                let ranges = node_ranges(&objects.nodes[at]);
+                let leads_there = |at: &&usize| self.all[**at].route.to.is_some_and(|to| ranges.contains(&to));
+                self.used.extend(found.routes.iter().filter(leads_there));
             }
         }
         (!completed.is_empty()).then(|| format!("pod ranges of nodes from routes: {}", completed.join(", ")))
     }
 
-    /// The nodes around the one with this name; `None` if an endpoint has no place on them.
-    fn nodes(&mut self, name: &str, ranges: &BTreeMap<IpAddr, PodRanges>) -> Option<Vec<Node>> {
-        let links: Vec<(usize, &Route)> = self.all.iter().copied().enumerate().collect();
-        let links: Vec<(usize, &Route)> =
-            links.into_iter().filter(|(_, route)| route.kind == "unicast" && route.via.is_none()).collect();
-        // The networks of nodes are those of the addresses over which routes lead.
-        let is_of_nodes =
-            |(_, route): &(usize, &Route)| ranges.keys().any(|via| route.to.is_some_and(|to| to.contains(via)));
-        let of_nodes: Vec<(usize, &Route)> = links.iter().copied().filter(is_of_nodes).collect();
-        let mut own = Node { name: name.to_owned(), ..Node::default() };
-        own.addresses.extend(of_nodes.iter().filter_map(|(_, route)| route.source));
-        let mut others: BTreeMap<IpAddr, Vec<IpNet>> =
-            ranges.iter().map(|(via, own)| (*via, own.ranges.clone())).collect();
-        let all_ranges = ranges.values().flat_map(|own| &own.ranges);
-        let elsewhere: BTreeSet<&IpAddr> = all_ranges.flat_map(|range| self.endpoints_in(*range)).collect();
-        for ip in self.endpoints.iter().filter(|ip| !elsewhere.contains(ip)) {
-            if own.addresses.contains(ip) || own.ranges.iter().any(|range| range.contains(ip)) {
+    /// Finds a node for each endpoint that is in no range yet; `None` if there is none.
+    fn place_endpoints(&self, dumps: &[Dump], nodes: &mut Vec<Node>) -> Option<()> {
+        let gateways: Vec<IpAddr> = nodes.iter().flat_map(|node| node.addresses.clone()).collect();
+        for ip in &self.endpoints {
+            let has = |node: &Node| node.addresses.contains(ip) || node.ranges.iter().any(|range| range.contains(ip));
+            if nodes.iter().any(has) {
                 continue;
             }
-            if of_nodes.iter().any(|(_, route)| route.to.is_some_and(|to| to.contains(ip))) {
-                others.entry(*ip).or_default();
+            let all = (0..dumps.len()).flat_map(|at| self.links(at).map(move |(_, route)| (at, route)));
+            let links = all.filter(|(_, route)| route.to.is_some_and(|to| is_network(to) && to.contains(ip)));
+            let nearest = links.max_by_key(|(_, route)| route.to.map(|to| to.prefix_len()));
+            if nearest.is_some_and(|(_, route)| is_of_nodes(route, gateways.iter())) {
+                nodes.push(Node { addresses: BTreeSet::from([*ip]), ..Node::default() });
                 continue;
             }
-            let length = if ip.is_ipv4() { 24 } else { 64 };
-            let usual = IpNet::new_assert(*ip, length).trunc();
-            let shown = links.iter().filter_map(|(_, route)| {
-                route.to.filter(|to| to.contains(ip) && to.prefix_len() < to.max_prefix_len())
-            });
-            let range = shown.max_by_key(IpNet::prefix_len).unwrap_or(usual);
-            let overlaps = |other: &IpNet| other.contains(&range) || range.contains(other);
-            let has_family = own.ranges.iter().any(|other| Family::of(other.addr()) == Family::of(*ip));
-            if has_family || others.values().flatten().any(overlaps) {
+            let range = nearest.and_then(|(_, route)| route.to).unwrap_or_else(|| usual_range(*ip));
+            if nodes.iter().flat_map(|node| &node.ranges).any(|other| overlaps(*other, range)) {
                 return None;
             }
-            own.ranges.push(range);
+            let owner = nearest.map(|(at, _)| at).or((dumps.len() == 1).then_some(0));
+            match owner {
+                None => nodes.push(Node { ranges: vec![range], ..Node::default() }),
+                Some(at) if nodes[at].ranges.iter().any(|other| Family::of(other.addr()) == Family::of(*ip)) => {
+                    return None;
+                }
+                Some(at) => nodes[at].ranges.push(range),
+            }
         }
-        self.used.extend(of_nodes.iter().map(|(at, _)| *at));
-        let names = (2..).map(|number| format!("node-{number}")).filter(|other| other != name);
-        let others = others.into_iter().zip(names);
-        let others = others.map(|((ip, ranges), name)| Node { name, addresses: BTreeSet::from([ip]), ranges });
-        Some(std::iter::once(own).chain(others).collect())
+        Some(())
     }
 
     /// How routes show that pods are connected. Returns what was assumed.
@@ -188,22 +293,22 @@ impl<'e> Routes<'e> {
 
     /// The device of the first route that satisfies a condition, and the positions of all of them.
     fn on_devices(&self, is_one: impl Fn(&Route) -> bool) -> Option<(String, Vec<usize>)> {
-        let all: Vec<usize> = (0..self.all.len()).filter(|at| is_one(self.all[*at])).collect();
-        Some((self.all[*all.first()?].device.clone()?, all))
+        let all: Vec<usize> = (0..self.all.len()).filter(|at| is_one(self.all[*at].route)).collect();
+        Some((self.all[*all.first()?].route.device.clone()?, all))
     }
 
     /// The routes that were not used, in words.
     pub(super) fn left_out(&self) -> Option<String> {
         let others = self.all.iter().enumerate().filter(|(at, _)| !self.used.contains(at));
-        let others: Vec<&&Route> = others.map(|(_, route)| route).collect();
+        let others: Vec<&Route> = others.map(|(_, shown)| shown.route).collect();
         // To the outside, to the link, and to single pods.
         let is_made = |route: &Route| {
-            let is_single = route.to.is_some_and(|to| to.prefix_len() == to.max_prefix_len());
+            let is_single = route.to.is_some_and(is_single);
             matches!(route.kind.as_str(), "local" | "broadcast" | "multicast")
                 || route.kind == "unicast"
                     && (route.to.is_none() || route.via.is_none() || is_single && route.via.is_none())
         };
-        let (made, others): (Vec<&&Route>, Vec<&&Route>) = others.into_iter().partition(|route| is_made(route));
+        let (made, others): (Vec<&Route>, Vec<&Route>) = others.into_iter().partition(|route| is_made(route));
         let listed = list(others.iter().map(|route| format!("`{}`", one_line(&route.text))), SHOWN);
         let made = (!made.is_empty()).then(|| {
             format!(
@@ -218,12 +323,43 @@ impl<'e> Routes<'e> {
     }
 }
 
+/// Whether a route leads to the network of nodes: that of the addresses over which routes lead.
+fn is_of_nodes<'a>(route: &Route, mut gateways: impl Iterator<Item = &'a IpAddr>) -> bool {
+    gateways.any(|via| route.to.is_some_and(|to| to.contains(via)))
+}
+
+/// Whether a destination is more than a single address, and not that of a link itself.
+fn is_network(to: IpNet) -> bool {
+    let is_of_link = match to {
+        IpNet::V4(to) => to.addr().is_link_local(),
+        IpNet::V6(to) => to.addr().is_unicast_link_local(),
+    };
+    !is_single(to) && !is_of_link
+}
+
+fn is_single(to: IpNet) -> bool {
+    to.prefix_len() == to.max_prefix_len()
+}
+
+fn overlaps(one: IpNet, other: IpNet) -> bool {
+    one.contains(&other) || other.contains(&one)
+}
+
+/// Names the nodes that have no name yet.
+fn name(nodes: &mut [Node]) {
+    let taken: BTreeSet<String> = nodes.iter().map(|node| node.name.clone()).collect();
+    let names = (2..).map(|number| format!("node-{number}")).filter(|name| !taken.contains(name));
+    nodes.iter_mut().filter(|node| node.name.is_empty()).zip(names).for_each(|(node, name)| node.name = name);
+}
+
 /// A node as routes show it.
 #[derive(Default)]
 struct Node {
     name: String,
     addresses: BTreeSet<IpAddr>,
     ranges: Vec<IpNet>,
+    /// The positions of the routes that show it.
+    routes: Vec<usize>,
 }
 
 impl Node {

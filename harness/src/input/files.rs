@@ -150,14 +150,26 @@ pub(crate) fn is_outside(error: &io::Error) -> bool {
 ///
 /// As [`read_file`].
 pub fn read_limited(file: impl Read) -> io::Result<String> {
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     let limit = FILE_BYTES as u64 + 1;
-    file.take(limit).read_to_string(&mut text).map_err(|error| match error.kind() {
-        io::ErrorKind::InvalidData => io::Error::new(io::ErrorKind::InvalidData, "it is not text in UTF-8"),
-        _ => error,
-    })?;
-    if text.len() as u64 == limit {
+    file.take(limit).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 == limit {
         return Err(io::Error::new(io::ErrorKind::InvalidData, format!("longer than {} MiB", FILE_BYTES >> 20)));
     }
-    Ok(text)
+    if let Some(text) = from_utf16(&bytes) {
+        return Ok(text);
+    }
+    String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not text in UTF-8"))
+}
+
+/// The text of bytes in UTF-16, as PowerShell's `>` writes it, if they start with a byte order mark.
+pub(crate) fn from_utf16(bytes: &[u8]) -> Option<String> {
+    let (of_pair, rest): (fn([u8; 2]) -> u16, _) = match bytes {
+        [0xff, 0xfe, rest @ ..] => (u16::from_le_bytes, rest),
+        [0xfe, 0xff, rest @ ..] => (u16::from_be_bytes, rest),
+        _ => return None,
+    };
+    let (pairs, []) = rest.as_chunks::<2>() else { return None };
+    let units: Vec<u16> = pairs.iter().map(|pair| of_pair(*pair)).collect();
+    String::from_utf16(&units).ok()
 }

@@ -7,18 +7,18 @@ use svclab_rules::infer::Infer;
 
 use super::finding::{Finding, Place};
 use super::view::View;
-use crate::evidence::{MachineAddresses, NodeRules};
+use crate::evidence::{MachinePieces, NodeRules};
 use crate::infer::find_unassigned;
 use crate::text::list;
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
-    let addresses = MachineAddresses::of(view.evidence);
-    view.nodes.iter().filter_map(|node| unassigned(node, &addresses, view.nodes.len() == 1)).collect()
+    let pieces = MachinePieces::of(view.evidence);
+    view.nodes.iter().filter_map(|node| unassigned(node, &pieces, view.nodes.len() == 1)).collect()
 }
 
 /// Addresses that rules serve node ports on, and that the node does not have.
-fn unassigned(node: &NodeRules, addresses: &MachineAddresses<'_>, is_alone: bool) -> Option<Finding> {
-    let found = find_unassigned(&node.rules.infer(), &addresses.of_machine([node], None, is_alone))?;
+fn unassigned(node: &NodeRules, pieces: &MachinePieces<'_>, is_alone: bool) -> Option<Finding> {
+    let found = find_unassigned(&node.rules.infer(), &pieces.addresses(std::slice::from_ref(node), is_alone))?;
     let family = Family::of(*found.addresses.first()?);
     let own: Vec<&IpAddr> = found.own.iter().filter(|ip| Family::of(**ip) == family).collect();
     let set = match node.rules.mode() {

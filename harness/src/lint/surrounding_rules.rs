@@ -7,7 +7,7 @@ use svclab_rules::iptables::{ChainKind, Match, OLDER, Rule, TableName, Target};
 use super::finding::Finding;
 use super::severity::Severity;
 use super::view::{Placed, Tables, View};
-use crate::evidence::Unread;
+use crate::evidence::{self, Unread};
 
 /// The bits of the mark that kube-proxy and kubelet use.
 const KUBE_BITS: u32 = 0xc000;
@@ -225,16 +225,16 @@ fn release(view: &View<'_>) -> Option<Finding> {
 
 /// Chains and sets of other modes.
 fn other_mode(tables: Tables<'_>) -> Vec<Finding> {
-    let ipvs = tables.rules().find(|placed| {
-        let of_set = |one: &Match| matches!(one, Match::Set(set) if set.value.name.starts_with("KUBE-"));
-        placed.rule.matches.iter().any(of_set)
-    });
-    let userspace = tables.rules().find(|placed| placed.chain.name.starts_with("KUBE-PORTALS-"));
     let services = tables.rules().any(|placed| ChainKind::Service.is_of(&placed.chain.name));
-    let known = ipvs.map(|placed| (placed, "IPVS")).or(userspace.map(|placed| (placed, "userspace")));
+    let known =
+        tables.rules().find_map(|placed| Some((placed, evidence::other_mode(placed.rule, &placed.chain.name)?)));
     known
-        .filter(|_| services)
         .map(|(placed, mode)| {
+            if !services {
+                let message = format!("the rules are those of {mode} mode, which svclab does not emulate");
+                let effect = "unknown: what decides on connections to Services is not in these rules";
+                return Finding::new("other-mode", tables.place(placed.line), message, effect).graded(Severity::Info);
+            }
             let message = format!("the node has rules of {mode} mode and of iptables mode");
             let effect = "leftovers of another mode may take connections before kube-proxy's current rules do; restarting kube-proxy with --cleanup removes them";
             Finding::new("other-mode", tables.place(placed.line), message, effect)

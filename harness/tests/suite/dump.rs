@@ -125,6 +125,26 @@ fn archives_and_folders_are_read_file_by_file() {
     let shown: Value =
         serde_json::from_slice(&svclab(&["dump", "show", &whole, "--format", "json"]).stdout).expect("JSON");
     assert_eq!(shown["pieces"][0]["file"], "issue.md");
+    let files: Vec<&str> =
+        shown["pieces"].as_array().expect("a list").iter().filter_map(|piece| piece["file"].as_str()).collect();
+    assert!(files.contains(&"logs.tar.gz/networking/iptablessave"), "{files:?}");
+    assert!(shown["unread"].as_array().expect("a list").iter().any(|unread| unread["file"] == "logs.tar.gz/binary"));
+}
+
+/// PowerShell's `>` writes UTF-16 with a byte order mark.
+#[rstest]
+#[case::little_endian(u16::to_le_bytes, "issue.md")]
+#[case::big_endian(u16::to_be_bytes, "issue.md")]
+#[case::in_an_archive(u16::to_le_bytes, "logs.tar.gz")]
+fn text_in_utf_16_is_read(#[case] bytes_of: fn(u16) -> [u8; 2], #[case] name: &str) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut bytes: Vec<u8> = "\u{feff}".encode_utf16().chain(ISSUE.encode_utf16()).flat_map(bytes_of).collect();
+    if name.ends_with("gz") {
+        bytes = archive(&[("rules.txt", EntryType::Regular, &bytes)]);
+    }
+    let output = svclab(&["dump", "show", &written(folder.path(), name, &bytes), "--format", "json"]);
+    let shown: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(shown["rules"], 3);
 }
 
 /// A folder of archives, as collected on several nodes. One that would write elsewhere is left out as a whole.

@@ -131,3 +131,49 @@ fn a_rule_that_the_kernel_rejects_is_not_left_out_in_silence() {
         assert!(said.contains(why), "{arguments:?}: {said}");
     }
 }
+
+const TABLE: &str = "$ kubectl get svc -A
+NAMESPACE   NAME         TYPE        CLUSTER-IP   EXTERNAL-IP   PORT(S)   AGE
+default     kubernetes   ClusterIP   10.96.0.1    <none>        443/TCP   2d
+$ kubectl get nodes
+NAME   STATUS   ROLES    AGE   VERSION
+n1     Ready    <none>   12d   v1.27.3
+";
+
+/// Rules of the IPVS mode, as kube-proxy writes them.
+const OF_IPVS: &str = r#"*nat
+:KUBE-SERVICES - [0:0]
+-A KUBE-SERVICES ! -s 10.233.64.0/18 -m comment --comment "Kubernetes service cluster ip + port for masquerade purpose" -m set --match-set KUBE-CLUSTER-IP dst,dst -j KUBE-MARK-MASQ
+-A KUBE-SERVICES -m set --match-set KUBE-CLUSTER-IP dst,dst -j ACCEPT
+COMMIT
+"#;
+
+/// Rules that show no Service are named where objects alone show some, and so is what objects do not say.
+#[rstest]
+#[case::other_program("$ iptables-save\n-A FORWARD -d 10.96.0.1/32 -j DROP\n", "show no Service, and are not used")]
+#[case::without_heading(
+    "$ nft list ruleset | grep 10.96\n\t\tip daddr 10.96.0.1 ip protocol tcp  tcp dport 443 counter packets 0 bytes 0 jump KUBE-SVC-NPX46M4PTMTKRN6Y\n",
+    "the heading of its chain is not shown"
+)]
+#[case::of_ipvs(OF_IPVS, "those of kube-proxy's IPVS mode, which is not supported")]
+fn rules_without_services_are_named_among_objects(#[case] rules: &str, #[case] named: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("issue.md");
+    std::fs::write(&file, format!("{TABLE}{rules}")).unwrap();
+    let (said, code) = outcome(&["dump", "import", "-v", "-o", "/dev/null"], &file);
+    assert_eq!(code, Some(0), "{said}");
+    let assumed = ["addresses of nodes: n1 172.18.0.2", "kube-proxy 1.27.3, which the text names, in iptables mode"];
+    assert!(said.contains(named) && assumed.iter().all(|words| said.contains(words)), "{said}");
+}
+
+#[test]
+fn rules_of_another_mode_are_not_supported() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("rules.txt");
+    std::fs::write(&file, OF_IPVS).unwrap();
+    let (said, code) = outcome(&["dump", "import", "-o", "/dev/null"], &file);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("kube-proxy's IPVS mode, which is not supported") && !said.contains("as root"), "{said}");
+    let (said, _) = outcome(&["dump", "lint"], &file);
+    assert!(said.contains("other-mode"), "{said}");
+}

@@ -24,6 +24,7 @@ mod diff;
 mod doctor;
 mod dump;
 mod dump_import;
+mod dump_machines;
 mod example_proxy;
 mod excerpts;
 mod explain;

@@ -336,10 +336,20 @@ pub(super) fn read_part(text: &str) -> Result<Contents, String> {
     Ok(Contents::Nftables { rules, count, coverage, cut: None })
 }
 
+/// Whether a line within a table is not indented, as nft indents all: it may be the rest of the one before it. Names that a terminal cut within a list
+/// can be parsed, too.
+fn may_be_wrapped(text: &str) -> bool {
+    let is_usual = |line: &str| line.is_empty() || line.starts_with([' ', '\t', '}', '#']) || is_start(line);
+    text.lines().any(|line| !is_usual(line) && !line.starts_with("flush ") && !line.starts_with("add "))
+}
+
 /// A whole file of nft's own text, which is read at once.
 pub(in super::super) fn whole(text: &str) -> Option<Contents> {
     let start = text.trim_start();
     if !(start.starts_with("table ") || start.starts_with("flush ") || start.starts_with("add ")) {
+        return None;
+    }
+    if may_be_wrapped(text) {
         return None;
     }
     let rules = nftables::parse(text).ok()?;

@@ -12,8 +12,9 @@ use super::super::grep::Patterns;
 use super::super::line::{Line, is_sentence};
 use super::super::model::{Contents, Format};
 use super::super::repairs::{Repair, RepairSet};
-use super::super::wrapped_lines::{self, MAX_LINES};
-use super::{Block, Command, Context, command, knows_block};
+use super::super::wrapped_lines::{self, MAX_LINES, Quality};
+use super::terminal::first_output;
+use super::{Block, Command, Context, command, knows_block, width};
 
 /// The most lines of something else between rules that do not end a block.
 const MAX_BETWEEN: usize = 3;
@@ -60,13 +61,15 @@ struct Lines<'l> {
     taken: usize,
     unread: Vec<(usize, String)>,
     mends: Vec<(usize, RepairSet)>,
+    /// The width of the terminal that wrapped lines, if one did.
+    width: Option<usize>,
 }
 
 pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
     if !knows(lines.first()?.text.trim()) {
         return None;
     }
-    let Lines { mut logical, taken, unread, mut mends } = collect(lines);
+    let Lines { mut logical, taken, unread, mut mends, .. } = collect(lines);
     let filter = context.command.as_ref().map(Command::filter).unwrap_or_default();
     if filter == Filter::End {
         logical.push((lines[taken - 1].number, ELLIPSIS.into()));
@@ -85,14 +88,16 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
     let last = logical.iter().rfind(|(_, text)| text != ELLIPSIS).map(|(number, _)| *number);
     let mut cut = None;
     for error in &excerpt.unread {
-        let is_last = Some(error.line) == last;
+        let is_shortened = [" ... ", " … "].iter().any(|mark| error.text.contains(mark));
+        let is_last = Some(error.line) == last && !is_shortened;
         let is_older = OLDER.iter().any(|mark| error.text.contains(mark));
         let mend = if is_older { Repair::UnsupportedRevision } else { Repair::Cut };
         if is_last || is_older {
             mends.push((error.line, RepairSet::default().with(mend)));
         }
         cut = cut.or((is_last && !is_older).then_some(error.line));
-        block_unread.push((position(error.line), error.message.clone()));
+        let why = if is_shortened { "a part of the rule is left out" } else { &error.message };
+        block_unread.push((position(error.line), why.to_owned()));
     }
     let Excerpt { parsed, rules: count, mut coverage, is_cut, .. } = excerpt;
     // Of rules that were picked, the last one is not an end.
@@ -117,7 +122,8 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
 
 /// The lines of the block, up to the next table of the same name.
 fn collect<'l>(lines: &'l [Line<'_>]) -> Lines<'l> {
-    let mut found = Lines { logical: Vec::new(), taken: 0, unread: Vec::new(), mends: Vec::new() };
+    let width = width(first_output(lines));
+    let mut found = Lines { logical: Vec::new(), taken: 0, unread: Vec::new(), mends: Vec::new(), width };
     let mut tables: Vec<&str> = Vec::new();
     let mut has_others = false;
     let mut at = 0;
@@ -184,13 +190,12 @@ impl<'l> Lines<'l> {
         if joined.is_some() {
             self.mends.push((line.number, RepairSet::default().with(Repair::NameApart)));
         }
+        if let Some((count, whole)) = self.width.filter(|_| is_rule).and_then(|width| cut_at(&lines[at..], width)) {
+            self.mends.push((line.number, RepairSet::default().with(Repair::Wrapped)));
+            self.logical.push((line.number, whole.into()));
+            return count + 1;
+        }
         // Of most rules the next line says that they are whole.
-        // After an option that has a value, the name of an extension is not that of a program: `-m`, `conntrack --ctstate NEW`.
-        let is_other = |before: &Line<'_>, next: &Line<'_>| {
-            let last = before.text.split_whitespace().next_back().unwrap_or_default();
-            let is_value = ["-m", "-j", "-g", "-p"].contains(&last);
-            knows_block(next.text.trim()) || !is_value && command(&next.text).is_some()
-        };
         let is_open = is_rule
             && lines.get(at + 1).is_some_and(|next| !next.is_blank() && !is_other(line, next))
             && wrapped_lines::is_open(joined.as_deref().unwrap_or(text));
@@ -213,6 +218,32 @@ impl<'l> Lines<'l> {
         self.logical.push((line.number, joined.map_or(Cow::Borrowed(text), Into::into)));
         1
     }
+}
+
+/// Whether a line is not the rest of the one before it. After an option that has a value, the name of an extension is not that of a program: `-m`,
+/// `conntrack --ctstate NEW`.
+fn is_other(before: &Line<'_>, next: &Line<'_>) -> bool {
+    let last = before.text.split_whitespace().next_back().unwrap_or_default();
+    let is_value = ["-m", "-j", "-g", "-p"].contains(&last);
+    knows_block(next.text.trim()) || !is_value && command(&next.text).is_some()
+}
+
+/// The rule that starts with the first line and that a terminal of this width cut into several, if it is one. Returns the number of lines that follow
+/// the first, and the rule.
+fn cut_at(lines: &[Line<'_>], width: usize) -> Option<(usize, String)> {
+    let first: &str = &lines[0].text;
+    let indentation = &first[..first.len() - first.trim_start().len()];
+    let mut whole = first.to_owned();
+    let mut count = 0;
+    while lines[count].text.chars().count() == width {
+        let Some(next) = lines.get(count + 1) else { break };
+        if next.text.is_empty() || next.is_fence() || is_other(&lines[count], next) {
+            break;
+        }
+        whole.push_str(next.text.strip_prefix(indentation).unwrap_or(&next.text));
+        count += 1;
+    }
+    (count > 0 && wrapped_lines::quality(&whole) >= Quality::Sound).then_some((count, whole))
 }
 
 /// What all lines have in common, where no line is a heading: they may have been chosen by it, or by a part of it.

@@ -138,6 +138,7 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
         let text = line.text.trim();
         let is_over = text.is_empty()
             || line.is_fence()
+            || line.is_prompt()
             || command(text).is_some()
             || heading(text).is_some()
             || (knows_block(text) && row_kind(text).is_none());

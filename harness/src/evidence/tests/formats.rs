@@ -162,3 +162,27 @@ fn a_rule_before_omitted_lines_is_whole() {
     let cut = read(&text.replace("...\n\nImportant: read this.\n", ""));
     assert_eq!(cut.unread.iter().map(|unread| unread.reason.as_str()).collect::<Vec<_>>(), ["the rule is cut off"]);
 }
+
+/// `kubectl get` prints no rules, and a prompt without a command is no row of a table.
+#[test]
+fn a_listing_is_not_printed_by_the_command_of_the_table_before_it() {
+    let text = "root@n1:~# kubectl get svc\nNAME   TYPE        CLUSTER-IP    EXTERNAL-IP   PORT(S)   AGE\n\
+                web    ClusterIP   10.96.34.82   <none>        80/TCP    3h\nroot@n1:~#\n\n==========\n\n\
+                Chain KUBE-MARK-MASQ (85 references)\n pkts bytes target     prot opt in     out     source               destination\n\
+                \x20   0     0 MARK       all  --  *      *       0.0.0.0/0            0.0.0.0/0            MARK or 0x4000\n";
+    let evidence = read(text);
+    let commands: Vec<_> = evidence.pieces.iter().map(|piece| (piece.last, piece.command.as_deref())).collect();
+    assert_eq!(commands, [(3, Some("kubectl get svc")), (10, None)], "{:#?}", evidence.unread);
+}
+
+/// A rule of which a part is left out is not where the text ends.
+#[test]
+fn a_shortened_rule_is_not_a_cut() {
+    let rule = "-A KUBE-POSTROUTING ... -j MASQUERADE --random-fully";
+    let rules: String = SAVED.lines().filter(|line| line.starts_with("-A ")).map(|line| format!("{line}\n")).collect();
+    let evidence = read(&format!("$ iptables-save | grep KUBE\n{rules}{rule}\n{rule}\n"));
+    let Contents::Iptables { cut, .. } = &evidence.pieces[0].contents else { panic!("{:#?}", evidence.pieces) };
+    assert_eq!(*cut, None);
+    let reasons: Vec<&str> = evidence.unread.iter().map(|unread| &*unread.reason).collect();
+    assert_eq!(reasons, ["a part of the rule is left out"; 2]);
+}

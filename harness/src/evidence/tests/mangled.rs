@@ -92,7 +92,10 @@ fn printed(rules: &svclab_rules::iptables::Parsed) -> String {
 #[case::listed("listings/small-cluster/v1.30-iptables/legacy-ipv4-L-n.txt")]
 #[case::counted("listings/small-cluster/v1.30-iptables/legacy-ipv4-L-n-v-x.txt")]
 #[case::numbered("listings/small-cluster/v1.30-iptables/legacy-ipv4-L-n-v-line-numbers.txt")]
-fn what_a_terminal_wrapped_is_read_as_it_was(#[case] name: &str, #[values(80, 97, 120, 158)] width: usize) {
+fn what_a_terminal_wrapped_is_read_as_it_was(
+    #[case] name: &str,
+    #[values(80, 90, 97, 100, 120, 132, 158)] width: usize,
+) {
     let text = std::fs::read_to_string(format!("../rules/tests/{name}")).unwrap();
     let wrapped = wrapped(&text, width);
     assert_eq!(rules_of(&wrapped), rules_of(&text));
@@ -128,6 +131,16 @@ tcp      6 431999 ESTABLISHED src=10.244.1.3 dst=10.96.0.80 sport=41000 dport=80
 fn wrapped_rules_are_joined(#[case] first: &str, #[case] rest: &str) {
     let evidence = read(&format!("{first}\n{rest}\n"));
     assert_eq!((evidence.rules(), evidence.unread), (1, Vec::new()));
+}
+
+/// A name that is cut within a list could be parsed, too.
+#[rstest]
+fn a_wrapped_ruleset_is_read_as_it_was(#[values(80, 100, 140, 160, 180, 200)] width: usize) {
+    let text =
+        std::fs::read_to_string("../rules/tests/golden/clusterip-seven-endpoints/v1.36-nftables/nft-ruleset.txt")
+            .unwrap();
+    let (evidence, whole) = (read(&wrapped(&text, width)), read(&text));
+    assert_eq!(node_rules(&evidence)[0].rules.print(), node_rules(&whole)[0].rules.print());
 }
 
 /// nft indents all lines of its tables, so that a line that is not goes on.

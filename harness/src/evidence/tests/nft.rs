@@ -137,7 +137,7 @@ fn rules_of_iptables_nft_are_read(#[case] text: &str, #[case] rule: &str) {
     assert!(printed.contains(rule), "{printed}");
     assert!(!node_rules(&evidence)[0].is_whole());
     let line = text.lines().find(|line| line.contains(" jump KUBE-")).unwrap();
-    assert!(read(line).unread[0].reason.contains("`iptables-save` prints them"), "{:?}", read(line));
+    assert!(read(line).unread[0].reason.contains("the heading of its chain is not shown"), "{:?}", read(line));
 }
 
 /// Rules of which nft prints the names of matches alone, or no target, are listed, and stand for what is not known.

@@ -14,6 +14,7 @@ mod made_up;
 mod objects;
 mod placement;
 mod settings;
+mod shown_nodes;
 mod surroundings;
 
 use std::io;
@@ -52,7 +53,7 @@ pub(super) fn from_dumps(sides: &[(Vec<Dump>, &Path)], objects: &Objects) -> Res
     let dumps = &*Dump::merged(sides.iter().flat_map(|(dumps, _)| dumps));
     let path = sides.first().map_or(Path::new(""), |(_, path)| path);
     let inferred = Inferred::joined(dumps.iter().map(|dump| dump.inferred.clone()));
-    let surroundings = Surroundings::of(dumps, &inferred);
+    let surroundings = Surroundings::of(dumps, &inferred, objects);
     let mode = dumps.first().map(Dump::mode).unwrap_or_default();
     let shown = objects::objects(&inferred, &surroundings, mode);
     let mut notes = Vec::new();

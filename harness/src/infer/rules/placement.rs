@@ -7,7 +7,7 @@ use ipnet::IpNet;
 use serde_json::json;
 use svclab_rules::cluster::Family;
 
-use super::super::accessors::{for_each_endpoint, ips, is_control_plane, node_ips, own_name};
+use super::super::accessors::{for_each_endpoint, ips, is_control_plane, node_ips, node_ranges, own_name};
 use super::super::merge::Objects;
 use super::surroundings::Machine;
 
@@ -72,17 +72,10 @@ pub(super) fn place(machines: &[Machine], shown: &mut Objects, all: &mut Objects
 
 fn known(node: &serde_json::Value, all: &Objects) -> Known {
     let name = own_name(node);
-    let listed = node["spec"]["podCIDRs"].as_array().into_iter().flatten().chain([&node["spec"]["podCIDR"]]);
     let of_node = |pod: &&serde_json::Value| pod["spec"]["nodeName"] == name.as_str();
     let addresses = node_ips(node);
     let pods = all.pods.iter().filter(of_node).flat_map(ips).filter(|ip| !addresses.contains(ip));
-    Known {
-        ranges: listed.filter_map(|range| range.as_str()?.parse().ok()).collect(),
-        pods: pods.collect(),
-        is_control_plane: is_control_plane(node),
-        addresses,
-        name,
-    }
+    Known { ranges: node_ranges(node), pods: pods.collect(), is_control_plane: is_control_plane(node), addresses, name }
 }
 
 /// Gives a node the addresses and ranges of a machine that it lacks.

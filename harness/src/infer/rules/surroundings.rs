@@ -8,9 +8,11 @@ use svclab_rules::cluster::{Cluster, EndpointSlice, Family, ObjectName};
 use svclab_rules::infer::{Inferred, InferredPort};
 
 use super::super::endpoint_pods::{EndpointPod, address_name};
+use super::super::merge::Objects;
 use super::super::node_port_addresses::own_addresses;
 use super::super::objects::{usual_range, wide};
 use super::dump::Dump;
+use super::shown_nodes::ShownNodes;
 use crate::scenario::NODE_RANGES;
 use crate::text::{counted, list};
 
@@ -60,20 +62,24 @@ pub(super) struct Surroundings {
 }
 
 impl Surroundings {
-    /// The surroundings of the rules of one or several nodes, and what they show together.
-    pub(super) fn of(dumps: &[Dump], inferred: &Inferred) -> Self {
+    /// The surroundings of the rules of one or several nodes, and what they show together, among the nodes that objects show.
+    pub(super) fn of(dumps: &[Dump], inferred: &Inferred, objects: &Objects) -> Self {
         let known = Known::of(inferred, dumps);
-        let each = dumps.iter().map(|dump| Known::of(&dump.inferred, std::slice::from_ref(dump)));
-        let each: Vec<Known> = each.collect();
+        let owners = ShownNodes::of(objects);
+        let of_dump = |dump: &Dump| {
+            let one = Known::of(&dump.inferred, std::slice::from_ref(dump));
+            one.placed(&dump.node, &owners)
+        };
+        let each: Vec<Known> = dumps.iter().map(of_dump).collect();
         let node_ranges: Vec<Option<IpNet>> = each.iter().map(|one| one.node_range(&known.pods)).collect();
-        let mut placing = Placing::of(dumps, &known.local_sources);
-        placing.give_ranges(&known, &each, &node_ranges);
+        let mut placing = Placing::of(dumps, &known.local_sources, &owners);
+        placing.give_ranges(&known, &each, &node_ranges, &owners);
         placing.give_shown_addresses(&known, dumps);
         placing.give_addresses(&known, &each);
-        placing.give_local_ranges(known.unshown_here(inferred));
-        let elsewhere = placing.add_elsewhere(lacking(&placing.clone().named(), inferred));
+        placing.give_local_ranges(known.unshown_here(inferred), &owners);
+        let elsewhere = placing.add_elsewhere(lacking(&placing.clone().named(), inferred), &owners);
         let mut machines = placing.named();
-        let is_free = |ip: &IpAddr| !known.pods.contains(ip);
+        let is_free = |ip: &IpAddr| !known.pods.contains(ip) && !owners.taken.contains(ip);
         let own_range = |family: Family| machines.first()?.ranges.iter().find(|own| Family::of(own.addr()) == family);
         let here = Family::ALL
             .into_iter()
@@ -106,7 +112,8 @@ impl Surroundings {
             let has = |slice: &&EndpointSlice| slice.endpoints.iter().any(|endpoint| endpoint.addresses.contains(ip));
             let services: BTreeSet<String> =
                 cluster.slices.iter().filter(has).map(|slice| slice.service.to_string()).collect();
-            let node = self.node_of(*ip);
+            let pod = cluster.pods.iter().find(|pod| pod.ips.contains(ip));
+            let node = pod.map_or_else(|| self.node_of(*ip), |pod| &*pod.node);
             (!services.is_empty()).then(|| {
                 format!("endpoint {ip} on {node} of {}, whose endpoints there nothing shows", list(services, MAX_NAMED))
             })
@@ -160,10 +167,12 @@ struct Placing {
     others: Vec<Machine>,
     /// The ranges that rules take for those of pods.
     local_sources: BTreeSet<IpNet>,
+    /// The pod ranges of nodes among the objects.
+    known: Vec<IpNet>,
 }
 
 impl Placing {
-    fn of(dumps: &[Dump], local_sources: &BTreeSet<IpNet>) -> Self {
+    fn of(dumps: &[Dump], local_sources: &BTreeSet<IpNet>, owners: &ShownNodes) -> Self {
         let served = |dump: &Dump| dump.inferred.proxy.node_port_addresses.iter().copied().collect::<Vec<IpAddr>>();
         let here = |dump: &Dump| {
             // Addresses such as that of Docker's bridge are on several nodes.
@@ -172,14 +181,21 @@ impl Placing {
             let own = served(dump).into_iter().filter(|ip| !ip.is_loopback() && !is_on_others(ip));
             Machine { name: dump.node.clone(), addresses: own.collect(), ranges: Vec::new() }
         };
-        Self { own: dumps.iter().map(here).collect(), others: Vec::new(), local_sources: local_sources.clone() }
+        let known = owners.ranges.iter().map(|(range, _)| *range).collect();
+        let own = dumps.iter().map(here).collect();
+        Self { own, others: Vec::new(), local_sources: local_sources.clone(), known }
     }
 
     /// Ranges of pods: those that rules attribute to their own node, and the rest to others.
-    fn give_ranges(&mut self, known: &Known, each: &[Known], node_ranges: &[Option<IpNet>]) {
+    fn give_ranges(&mut self, known: &Known, each: &[Known], node_ranges: &[Option<IpNet>], owners: &ShownNodes) {
         for family in Family::ALL {
             let of_family = |range: &IpNet| Family::of(range.addr()) == family;
-            let given: BTreeSet<IpNet> = node_ranges.iter().flatten().copied().filter(of_family).collect();
+            let of_rules: BTreeSet<IpNet> = node_ranges.iter().flatten().copied().filter(of_family).collect();
+            let of_objects = owners.ranges.iter().map(|(range, _)| *range).filter(of_family);
+            let holds_pods = |range: &IpNet| known.pods.iter().any(|ip| range.contains(ip));
+            let is_apart = |range: &IpNet| !of_rules.iter().any(|own| own.contains(range) || range.contains(own));
+            let of_objects = of_objects.filter(holds_pods).filter(is_apart);
+            let given: BTreeSet<IpNet> = of_objects.chain(of_rules.iter().copied()).collect();
             let mut ranges = known.ranges(family, &given);
             for ((machine, one), node_range) in self.own.iter_mut().zip(each).zip(node_ranges) {
                 let own = one.own_range(&ranges, node_range.filter(of_family));
@@ -231,22 +247,28 @@ impl Placing {
     }
 
     /// Where nothing shows a pod of the node, its local endpoints need a range.
-    fn give_local_ranges(&mut self, families: impl IntoIterator<Item = Family>) {
+    fn give_local_ranges(&mut self, families: impl IntoIterator<Item = Family>, owners: &ShownNodes) {
         for family in families {
             let free = self.free(family);
             let is_of_family = |range: &IpNet| Family::of(range.addr()) == family;
             if let Some(first) = self.own.first_mut().filter(|first| !first.ranges.iter().any(is_of_family)) {
-                first.ranges.extend(free);
+                let own = owners.ranges.iter().find(|(range, node)| is_of_family(range) && *node == first.name);
+                first.ranges.extend(own.map(|(range, _)| *range).or(free));
             }
         }
     }
 
     /// Adds a machine for endpoints of each family that are elsewhere. Returns their addresses.
-    fn add_elsewhere(&mut self, families: impl IntoIterator<Item = Family>) -> BTreeMap<Family, IpAddr> {
+    fn add_elsewhere(
+        &mut self,
+        families: impl IntoIterator<Item = Family>,
+        owners: &ShownNodes,
+    ) -> BTreeMap<Family, IpAddr> {
         let mut elsewhere = BTreeMap::new();
         for family in families {
             let Some(range) = self.free(family) else { continue };
-            elsewhere.extend(range.hosts().nth(9).map(|ip| (family, ip)));
+            let is_free = |ip: &IpAddr| !owners.taken.contains(ip);
+            elsewhere.extend(range.hosts().skip(9).find(is_free).map(|ip| (family, ip)));
             self.others.push(Machine { ranges: vec![range], ..Machine::default() });
         }
         elsewhere
@@ -255,7 +277,7 @@ impl Placing {
     /// A range for pods that no machine has: near others, else in the range that rules take for that of pods.
     fn free(&self, family: Family) -> Option<IpNet> {
         let is_of_family = |range: &&IpNet| Family::of(range.addr()) == family;
-        let all = self.own.iter().chain(&self.others).flat_map(|machine| &machine.ranges);
+        let all = self.own.iter().chain(&self.others).flat_map(|machine| &machine.ranges).chain(&self.known);
         let taken: Vec<IpNet> = all.copied().filter(|range| is_of_family(&range)).collect();
         let (usual, length) = if family == Family::Ipv4 { ("10.244.0.0/24", 24) } else { ("fd00:10:244::/64", 64) };
         let by_rules = || self.local_sources.iter().find(is_of_family).copied();
@@ -348,6 +370,18 @@ impl Known {
     /// The families of pods, services and machines.
     fn families(&self) -> BTreeSet<Family> {
         self.pods.iter().chain(&self.machines).chain(&self.services).map(|ip| Family::of(*ip)).collect()
+    }
+
+    /// With the nodes of endpoints that objects show.
+    fn placed(mut self, node: &str, owners: &ShownNodes) -> Self {
+        for ip in self.pods.iter().chain(&self.machines) {
+            match owners.node(*ip) {
+                Some(owner) if owner == node => drop(self.here.insert(*ip)),
+                Some(_) if !self.here.contains(ip) => drop(self.there.insert(*ip)),
+                _ => {}
+            }
+        }
+        self
     }
 
     /// Gives nodes whose address of one family is known one of the other family, where pods or services have addresses of it. Nodes of

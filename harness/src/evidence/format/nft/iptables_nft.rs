@@ -66,6 +66,11 @@ pub(super) fn is_start(lines: &[Line<'_>]) -> bool {
     }
 }
 
+/// Whether a line is a rule of iptables of which nft prints everything.
+pub(in super::super::super) fn is_rule(text: &str) -> bool {
+    Family::ALL.into_iter().any(|family| statement::saved(text, "KUBE-SERVICES", family).is_ok())
+}
+
 /// What a line with a brace opens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Heading<'t> {
@@ -166,7 +171,9 @@ impl Reader {
             self.line(length, line);
             length += 1;
         }
-        length -= lines[..length].iter().rev().take_while(|line| line.is_blank()).count();
+        // A heading in Markdown is not of the chains above it.
+        let is_after = |line: &&Line<'_>| line.is_blank() || self.is_headless && line.text.starts_with('#');
+        length -= lines[..length].iter().rev().take_while(is_after).count();
         (self, length)
     }
 
@@ -181,9 +188,17 @@ impl Reader {
                     || !self.known.is_empty() && (family != self.family || self.known.contains(&name))
                     || !has_own_chain(&lines[1..])
             }
-            Some(Heading::Chain(name)) => is_between && !(self.is_headless && is_own_chain(name)),
+            // nft prints each chain once.
+            Some(Heading::Chain(name)) => {
+                is_between && !(self.is_headless && is_own_chain(name) && !self.has_chain(name))
+            }
             None => super::is_table(text) || is_between && !(text.is_empty() || text.starts_with('#') || text == "}"),
         }
+    }
+
+    /// Whether a chain of the table that is open was read.
+    fn has_chain(&self, name: &str) -> bool {
+        self.headings.iter().any(|(_, heading)| heading[1..].split(' ').next() == Some(name))
     }
 
     fn line(&mut self, at: usize, line: &Line<'_>) {

@@ -1,0 +1,124 @@
+//! The machine that a heading in prose names: `On the worker:`, `## rules of node01`, `for control plane`.
+
+/// The most words of a heading.
+const MOST_WORDS: usize = 12;
+
+/// Words for machines.
+const KINDS: [&str; 9] =
+    ["node", "worker", "master", "control-plane", "controlplane", "server", "agent", "minion", "host"];
+
+/// Words before `node` that distinguish no node.
+const INDISTINCT: [&str; 27] = [
+    "a",
+    "an",
+    "the",
+    "on",
+    "of",
+    "for",
+    "from",
+    "in",
+    "to",
+    "at",
+    "by",
+    "with",
+    "and",
+    "or",
+    "per",
+    "this",
+    "that",
+    "my",
+    "our",
+    "each",
+    "every",
+    "any",
+    "all",
+    "same",
+    "k8s",
+    "kubernetes",
+    "cluster",
+];
+
+/// The only machine that a heading names, as a node's name.
+pub(super) fn machine_in(line: &str) -> Option<String> {
+    let text = line.to_lowercase().replace("control plane", "control-plane");
+    let is_of_word = |letter: char| letter.is_ascii_alphanumeric() || ".-_".contains(letter);
+    let words: Vec<&str> = text
+        .split(|letter: char| !is_of_word(letter))
+        .map(|word| word.trim_matches(['.', '-', '_']))
+        .filter(|word| !word.is_empty())
+        .collect();
+    if words.len() > MOST_WORDS {
+        return None;
+    }
+    let mut found: Vec<String> = Vec::new();
+    let mut at = 0;
+    while at < words.len() {
+        let (name, taken) = name_at(&words, at);
+        at += taken;
+        if let Some(name) = name.filter(|name| !found.contains(name)) {
+            found.push(name);
+        }
+    }
+    let only = found.pop();
+    only.filter(|_| found.is_empty())
+}
+
+/// The machine that words from a position on name, and how many words were looked at.
+fn name_at(words: &[&str], at: usize) -> (Option<String>, usize) {
+    let (word, next) = (words[at], words.get(at + 1).copied());
+    let is_number = |word: &str| word.len() == 1 || word.bytes().all(|byte| byte.is_ascii_digit());
+    let is_kind = |word: &str| KINDS.contains(&word);
+    if is_kind(word) {
+        return match next {
+            Some(number) if is_number(number) && number != "a" => (Some(format!("{word}-{number}")), 2),
+            Some("node") if word != "node" => match words.get(at + 2) {
+                Some(number) if is_number(number) => (Some(format!("{word}-{number}")), 3),
+                _ => (Some(word.to_owned()), 2),
+            },
+            // A name follows: `node kind-worker2`.
+            Some(name) if has_kind(name) => (None, 1),
+            _ if matches!(word, "node" | "host" | "server") => {
+                let before = at.checked_sub(1).map(|before| words[before]);
+                let distinct = before.filter(|before| !INDISTINCT.contains(before));
+                (distinct.map(|before| format!("{before}-{word}")), 1)
+            }
+            _ => (Some(word.to_owned()), 1),
+        };
+    }
+    (has_kind(word).then(|| word.to_owned()), 1)
+}
+
+/// Whether a word is a name with a word for a machine in it: `node01`, `kind-worker2`, `master-1`.
+fn has_kind(word: &str) -> bool {
+    let mut parts = word.split(['-', '_', '.']);
+    let is_numbered = |part: &str| {
+        let kind = part.trim_end_matches(|letter: char| letter.is_ascii_digit());
+        KINDS.contains(&kind)
+    };
+    !KINDS.contains(&word) && !word.contains("port") && (parts.any(is_numbered) || word.contains("control-plane"))
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::machine_in;
+
+    #[rstest]
+    #[case("On the control plane:", Some("control-plane"))]
+    #[case("## kubernetes service network for control plane", Some("control-plane"))]
+    #[case("### kubernetes service network for node01", Some("node01"))]
+    #[case("On the worker:", Some("worker"))]
+    #[case("On the worker node:", Some("worker"))]
+    #[case("**Node 2**", Some("node-2"))]
+    #[case("From worker node 1", Some("worker-1"))]
+    #[case("iptables of node `kind-worker2`:", Some("kind-worker2"))]
+    #[case("On a working node:", Some("working-node"))]
+    #[case("On the node where the pod runs:", None)]
+    #[case("The rules of all nodes:", None)]
+    #[case("The packets from worker-1 to worker-2 are lost:", None)]
+    #[case("I expose it as node-port", None)]
+    fn a_heading_names_one_machine(#[case] line: &str, #[case] expected: Option<&str>) {
+        assert_eq!(machine_in(line).as_deref(), expected);
+    }
+}

@@ -1,0 +1,200 @@
+//! Which rules, routes and addresses of a dump are whose.
+
+use std::path::Path;
+use std::process::Command;
+
+use rstest::rstest;
+use svclab::evidence;
+use svclab::infer::{self, Connections};
+use svclab::scenario::{self, Scenario, Tests};
+
+/// The scenario that `dump import` makes of files in folders, and its messages.
+fn imported(files: &[(&str, &str)]) -> (Scenario, String) {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    let path = if let [(name, _)] = files { folder.path().join(name) } else { folder.path().to_owned() };
+    let arguments = ["dump", "import", "-v", "-o", "-"];
+    let output = Command::new(env!("CARGO_BIN_EXE_svclab")).args(arguments).arg(path).output().unwrap();
+    let [text, messages] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    let nothing = |_: &Path| Err(std::io::ErrorKind::NotFound.into());
+    let scenario = scenario::parse_with(&text, Path::new("x.yaml"), &nothing, Tests::Optional);
+    (scenario.unwrap_or_else(|errors| panic!("{errors}\n{messages}")), messages)
+}
+
+fn nodes(scenario: &Scenario) -> Vec<String> {
+    let all = scenario.cluster.nodes.iter();
+    all.map(|node| format!("{} {:?} {:?}", node.name, node.internal_ips, node.pod_cidrs)).collect()
+}
+
+/// Rules for a service with these endpoints, as iptables-save prints them of a grep.
+fn rules(endpoints: &[&str]) -> String {
+    let text = r#"-A KUBE-SERVICES -d 10.96.0.10/32 -p udp -m comment --comment "kube-system/kube-dns:dns cluster IP" -m udp --dport 53 -j KUBE-SVC-TCOU7JCQXEZGVUNU
+-A KUBE-SVC-TCOU7JCQXEZGVUNU ! -s 10.244.0.0/16 -d 10.96.0.10/32 -p udp -m comment --comment "kube-system/kube-dns:dns cluster IP" -m udp --dport 53 -j KUBE-MARK-MASQ
+"#;
+    let mut text = text.to_owned();
+    for (at, endpoint) in endpoints.iter().enumerate() {
+        let (chain, ip) = endpoint.split_once(' ').unwrap();
+        let share = match endpoints.len() - at {
+            1 => String::new(),
+            rest => format!(
+                "-m statistic --mode random --probability {:.11} ",
+                1.0 / f64::from(u8::try_from(rest).unwrap())
+            ),
+        };
+        text += &format!(
+            "-A KUBE-SVC-TCOU7JCQXEZGVUNU -m comment --comment \"kube-system/kube-dns:dns -> {ip}:53\" {share}-j KUBE-SEP-{chain}\n\
+             -A KUBE-SEP-{chain} -s {ip}/32 -m comment --comment \"kube-system/kube-dns:dns\" -j KUBE-MARK-MASQ\n\
+             -A KUBE-SEP-{chain} -p udp -m comment --comment \"kube-system/kube-dns:dns\" -m udp -j DNAT --to-destination {ip}:53\n"
+        );
+    }
+    text
+}
+
+const ON_CONTROL_PLANE: &str = "6E7XQMQ4RAYOWTTM 10.244.0.3";
+const ON_W2: &str = "NWYX6ZRA4HKJWFJ6 10.244.1.9";
+const ON_W1: &str = "PBFVJUGNX7I4VSY2 10.244.2.5";
+
+const ROUTES: &str = "root@w1:~# ip route
+default via 172.18.0.1 dev eth0
+10.244.0.0/24 via 172.18.0.4 dev eth0
+10.244.1.0/24 via 172.18.0.3 dev eth0
+10.244.2.2 dev veth6e2a1c3d scope host
+172.18.0.0/16 dev eth0 proto kernel scope link src 172.18.0.2
+";
+
+const NODES: &str = "root@w1:~# kubectl get nodes -o wide
+NAME   STATUS   ROLES           AGE   VERSION   INTERNAL-IP   EXTERNAL-IP   OS-IMAGE     KERNEL-VERSION      CONTAINER-RUNTIME
+cp     Ready    control-plane   12d   v1.27.3   172.18.0.4    <none>        Debian 11    5.15.0-88-generic   containerd://1.7.1
+w1     Ready    <none>          12d   v1.27.3   172.18.0.2    <none>        Debian 11    5.15.0-88-generic   containerd://1.7.1
+w2     Ready    <none>          12d   v1.27.3   172.18.0.3    <none>        Debian 11    5.15.0-88-generic   containerd://1.7.1
+";
+
+/// Nodes have the ranges that routes via their addresses show, with a table of nodes and without.
+#[rstest]
+#[case::of_the_control_plane(&[ON_CONTROL_PLANE])]
+#[case::of_workers(&[ON_W2, ON_W1])]
+#[case::of_another_worker(&[ON_W2])]
+fn routes_and_tables_show_the_same_nodes(#[case] endpoints: &[&str]) {
+    let text = format!("root@w1:~# iptables-save -t nat | grep kube-dns:dns\n{}{ROUTES}", rules(endpoints));
+    let (scenario, said) = imported(&[("issue.md", &format!("{text}{NODES}"))]);
+    let expected =
+        ["cp [172.18.0.4] [10.244.0.0/24]", "w1 [172.18.0.2] [10.244.2.0/24]", "w2 [172.18.0.3] [10.244.1.0/24]"];
+    assert_eq!(nodes(&scenario), expected, "{said}");
+    let (scenario, said) = imported(&[("issue.md", &text)]);
+    // Without the table, the other nodes have no names.
+    let unnamed = |all: Vec<String>| {
+        let mut all: Vec<String> = all.iter().map(|line| line.split_once(' ').unwrap().1.to_owned()).collect();
+        all.sort();
+        all
+    };
+    assert_eq!(unnamed(nodes(&scenario)), unnamed(expected.map(str::to_owned).to_vec()), "{said}");
+}
+
+fn addresses(number: u8, range: u8) -> String {
+    format!(
+        "3: eth0: <UP> mtu 1500\n    inet 172.18.0.{number}/16 scope global eth0\n\
+         4: cni0: <UP> mtu 1500\n    inet 10.244.{range}.1/24 scope global cni0\n"
+    )
+}
+
+/// The files of a collected node, of which the addresses and routes are in files of their own.
+#[test]
+fn routes_of_collected_nodes_show_their_pods() {
+    let text = rules(&["LLLLLLLLLLLLLLLL 10.244.0.3"]);
+    let saved = format!("*nat\n{text}COMMIT\n");
+    let of_link = |range: u8, number: u8| {
+        format!(
+            "10.244.{range}.0/24 dev cni0 proto kernel scope link src 10.244.{range}.1\n\
+             172.18.0.0/16 dev eth0 proto kernel scope link src 172.18.0.{number}\n\
+             fe80::/64 dev cni0 proto kernel metric 256 pref medium\n"
+        )
+    };
+    let [first, second] = [
+        format!("{}10.244.7.0/24 via 172.18.0.3 dev eth0\n", of_link(0, 2)),
+        format!("{}10.244.0.0/24 via 172.18.0.2 dev eth0\n", of_link(7, 3)),
+    ];
+    let (own, other) = (addresses(2, 0), addresses(3, 7));
+    let files = [
+        ("w3/iptables-nft.txt", &*saved),
+        ("w3/ip-addr.txt", &own),
+        ("w3/ip-route.txt", &first),
+        ("w4/iptables-nft.txt", &saved),
+        ("w4/ip-addr.txt", &other),
+        ("w4/ip-route.txt", &second),
+    ];
+    let expected = ["w3 [172.18.0.2] [10.244.0.0/24]", "w4 [172.18.0.3] [10.244.7.0/24]"];
+    let (scenario, said) = imported(&files);
+    assert_eq!(nodes(&scenario), expected, "{said}");
+    assert!(!said.contains("cannot express"), "{said}");
+    // That of one node shows the other, which has no name then.
+    let (scenario, said) = imported(&files[..3]);
+    assert_eq!(nodes(&scenario), [expected[0], "node-2 [172.18.0.3] [10.244.7.0/24]"], "{said}");
+}
+
+#[rstest]
+#[case::uname(&[("rules.txt", ""), ("about.txt", "Linux worker-3 6.1.0-18-amd64 #1 SMP x86_64 GNU/Linux\n")])]
+#[case::folder(&[("worker-3/rules.txt", ""), ("worker-3/other.txt", "nothing\n")])]
+#[case::container(&[("issue.md", "$ docker exec worker-3 iptables-save\n")])]
+fn the_node_of_a_dump_is_named(#[case] files: &[(&str, &str)]) {
+    let rules = rules(&[ON_W1]);
+    let texts: Vec<String> = files
+        .iter()
+        .enumerate()
+        .map(|(at, (_, text))| if at == 0 { format!("{text}{rules}") } else { (*text).to_owned() })
+        .collect();
+    let files: Vec<(&str, &str)> = files.iter().zip(&texts).map(|((name, _), text)| (*name, &**text)).collect();
+    let (scenario, said) = imported(&files);
+    assert_eq!(scenario.rules.len(), 1, "{said}");
+    assert!(nodes(&scenario)[0].starts_with("worker-3 "), "{said}");
+}
+
+/// Listings of two nodes are two, if headings say so, or if one prints a chain with other rules than the other.
+#[rstest]
+#[case::headings(format!("On the control plane:\n```\n{}```\nOn the worker:\n```\n{}```\n", rules(&[ON_W2, ON_W1]), rules(&[ON_W2])), &["control-plane", "worker"])]
+#[case::shares(format!("Before:\n```\n{}```\nAfter:\n```\n{}```\n", rules(&[ON_W2, ON_W1]), rules(&[ON_W2])), &["node-1", "node-2"])]
+#[case::chains(format!("## for control plane\n{0}### for node01\n{0}", CHAINS).replacen("192.168.0.1 ", "192.168.0.2 ", 1), &["control-plane", "node01"])]
+#[case::same(format!("On the control plane:\n```\n{0}```\nOn the worker:\n```\n{0}```\n", rules(&[ON_W2, ON_W1])), &["node-1"])]
+fn listings_of_two_nodes_are_two(#[case] text: String, #[case] expected: &[&str]) {
+    let assumed = infer::from_evidence(&evidence::read(&text), Path::new("dump"), &[], Connections::LeftOut);
+    let assumed = assumed.unwrap_or_else(|errors| panic!("{errors}"));
+    assert_eq!(assumed.nodes, expected, "{:?}", assumed.assumptions);
+}
+
+/// A chain as nft prints it of iptables' tables.
+const CHAINS: &str = "chain KUBE-SERVICES {
+\t\tmeta l4proto tcp ip daddr 10.96.0.1  tcp dport 443 counter packets 0 bytes 0 jump KUBE-SVC-NPX46M4PTMTKRN6Y
+\t\tip daddr 192.168.0.1  counter packets 77 bytes 4824 jump KUBE-NODEPORTS
+\t}
+
+";
+
+/// An endpoint that objects show is not one that is made up, and no node is named that is not there.
+#[test]
+fn made_up_endpoints_are_not_those_of_objects() {
+    let pods = "$ kubectl get pods -o wide
+NAME    READY   STATUS    RESTARTS   AGE   IP            NODE
+web-1   1/1     Running   0          3h    10.244.0.10   pi
+web-2   1/1     Running   0          3h    10.244.0.11   pi
+";
+    let text = format!("{pods}root@pi:~# iptables-save | grep KUBE-SERVICES\n{}", rules(&[]));
+    let (scenario, said) = imported(&[("issue.md", &text)]);
+    assert!(!said.contains("endpoint 10.244.0.10 ") && !said.contains("endpoint 10.244.0.11 "), "{said}");
+    let names: Vec<&str> = scenario.cluster.nodes.iter().map(|node| node.name.as_str()).collect();
+    for words in said.split("endpoint ").skip(1).filter_map(|words| words.split_once(" on ")) {
+        assert!(names.iter().any(|name| words.1.starts_with(name)), "{said}");
+    }
+}
+
+/// What a machine prints a second time, with other rules, is of another time.
+#[test]
+fn a_second_listing_of_a_machine_is_left_out() {
+    let prompt = "root@w1:~# iptables-save | grep kube-dns\n";
+    let text = format!("{prompt}{}{prompt}{}", rules(&[ON_W2, ON_W1]), rules(&[ON_W2]));
+    let (scenario, said) = imported(&[("issue.md", &text)]);
+    assert_eq!(scenario.rules.len(), 1, "{said}");
+    assert!(said.contains("are of the machine w1 like those from line 2"), "{said}");
+}

@@ -1,5 +1,6 @@
 //! Names of machines: those that `uname -a` prints.
 
+use super::machine_pieces::folders_of_several;
 use super::model::{Evidence, HostName};
 use super::rules::{NodeRules, folder};
 
@@ -17,18 +18,19 @@ fn name_in(line: &str) -> Option<&str> {
     (is_release && build.starts_with('#')).then_some(name)
 }
 
-/// The machine that rules are of, by a line in their file, else in another of their folder; `None` if there are lines of several machines.
+/// The machine that rules are of, by a line in their file, else in the folder that has the rules of no other machine; `None` if there are lines
+/// of several machines.
 pub(crate) fn host_of<'e>(evidence: &'e Evidence, rules: &[NodeRules]) -> Option<&'e str> {
-    let named_in = |place: fn(&str) -> &str| {
-        let are_together = |set: &NodeRules, host: &HostName| match (set.file(), host.file.as_deref()) {
-            (Some(one), Some(other)) => place(one) == place(other),
-            (one, other) => one == other,
-        };
-        let is_there = |host: &&HostName| rules.iter().any(|set| are_together(set, host));
-        let names = evidence.hosts.iter().filter(is_there).map(|host| host.name.as_str());
-        names.collect::<Vec<&str>>()
+    let of_several = folders_of_several(evidence);
+    let is_in_file = |host: &HostName| rules.iter().any(|set| set.file() == host.file.as_deref());
+    let is_in_folder = |host: &HostName| {
+        let place = host.file.as_deref().map(folder).filter(|place| !of_several.contains(place));
+        place.is_some() && rules.iter().any(|set| set.folder() == place)
     };
-    let names = [named_in(|file| file), named_in(folder)].into_iter().find(|names| !names.is_empty())?;
+    let names = |is_there: &dyn Fn(&HostName) -> bool| -> Vec<&'e str> {
+        evidence.hosts.iter().filter(|host| is_there(host)).map(|host| host.name.as_str()).collect()
+    };
+    let names = [names(&is_in_file), names(&is_in_folder)].into_iter().find(|names| !names.is_empty())?;
     names.iter().all(|name| *name == names[0]).then_some(names[0])
 }
 

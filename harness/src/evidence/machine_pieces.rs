@@ -64,7 +64,7 @@ impl<'e> MachinePieces<'e> {
 }
 
 /// The folders of which two files have rules of the same kind: those of two machines. The implementations of iptables have each their own.
-fn folders_of_several(evidence: &Evidence) -> HashSet<&str> {
+pub(super) fn folders_of_several(evidence: &Evidence) -> HashSet<&str> {
     let mut known: HashMap<_, Vec<(&str, Option<&'static str>)>> = HashMap::new();
     let mut of_several = HashSet::new();
     for piece in evidence.pieces.iter().filter(|piece| evidence.original(piece).is_none()) {

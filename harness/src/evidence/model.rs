@@ -171,7 +171,7 @@ pub(crate) struct Failure {
     /// The line, from 1.
     pub(crate) line: usize,
     /// What failed, as the log says it.
-    pub(crate) what: &'static str,
+    pub(crate) what: String,
     /// Why.
     pub(crate) why: String,
 }

@@ -231,6 +231,9 @@ fn zip(file: File, all: &mut Collected<'_, '_>) -> Result<(), String> {
     if archive.len() > FILES {
         return Err(format!("it has more than {FILES} files"));
     }
+    // What it claims is not trusted, but a large claim need not be tried.
+    let claimed = archive.decompressed_size().and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or_default();
+    all.allow(claimed)?;
     for at in 0..archive.len() {
         let entry = match archive.by_index(at) {
             Ok(entry) => entry,
@@ -301,13 +304,19 @@ impl Collected<'_, '_> {
         Ok(())
     }
 
+    /// Checks that this many more bytes are not too many.
+    fn allow(&self, bytes: u64) -> Result<(), String> {
+        match self.bytes.saturating_add(bytes) > ALL_BYTES {
+            true => Err(format!("it has more than {} MiB of files", ALL_BYTES >> 20)),
+            false => Ok(()),
+        }
+    }
+
     /// Counts a file of this many bytes.
     fn count(&mut self, bytes: u64) -> Result<(), String> {
+        self.allow(bytes)?;
         self.bytes = self.bytes.saturating_add(bytes);
         self.files += 1;
-        if self.bytes > ALL_BYTES {
-            return Err(format!("it has more than {} MiB of files", ALL_BYTES >> 20));
-        }
         if self.files > FILES {
             return Err(format!("it has more than {FILES} files"));
         }

@@ -27,17 +27,29 @@ pub(super) fn assign_nodes(cluster: &mut Cluster, objects: &Objects) {
     }
 }
 
-/// Takes the node from endpoints at a node's own addresses that its rules do not treat as local: their EndpointSlice names none, as that of
-/// `default/kubernetes`, which the API server writes.
-pub(super) fn leave_unnamed(cluster: &mut Cluster, node: &str, not_local: &BTreeSet<SocketAddr>) {
+/// Removes the assumed node of endpoints at a node's own addresses that its rules do not treat as local: their EndpointSlice names none, as that
+/// of `default/kubernetes`, which the API server writes. Returns the endpoints.
+pub(super) fn unassign_non_local(
+    cluster: &mut Cluster,
+    objects: &Objects,
+    node: &str,
+    not_local: &BTreeSet<SocketAddr>,
+) -> BTreeSet<IpAddr> {
+    let named = objects.endpoints_with_node();
+    let mut unassigned = BTreeSet::new();
     let own: BTreeSet<IpAddr> = cluster.node(node).map(|node| node.addresses().collect()).unwrap_or_default();
     for slice in &mut cluster.slices {
+        let service = slice.service.to_string();
         let ports: Vec<u16> = slice.ports.iter().filter_map(|port| port.port).collect();
         let is_not_local = |ip: &IpAddr| ports.iter().any(|port| not_local.contains(&SocketAddr::new(*ip, *port)));
         for endpoint in slice.endpoints.iter_mut().filter(|endpoint| endpoint.node.as_deref() == Some(node)) {
-            if endpoint.addresses.iter().any(|ip| own.contains(ip) && is_not_local(ip)) {
+            let is_named = |ip: &IpAddr| named.contains(&(service.clone(), *ip));
+            let found = endpoint.addresses.iter().find(|ip| own.contains(ip) && is_not_local(ip) && !is_named(ip));
+            if let Some(address) = found.copied() {
                 (endpoint.node, endpoint.zone) = (None, None);
+                unassigned.insert(address);
             }
         }
     }
+    unassigned
 }

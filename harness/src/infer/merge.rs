@@ -98,11 +98,20 @@ impl Objects {
 
     /// The endpoints that the API has without a node, with their Services: kube-proxy takes them for those of other nodes.
     pub(super) fn endpoints_without_node(&self) -> BTreeSet<(String, IpAddr)> {
+        self.endpoints_whose_node(|node| node.is_none())
+    }
+
+    /// The endpoints whose node an object other than a table names, with their Services.
+    pub(super) fn endpoints_with_node(&self) -> BTreeSet<(String, IpAddr)> {
+        self.endpoints_whose_node(|node| node.is_some())
+    }
+
+    fn endpoints_whose_node(&self, matches: impl Fn(Option<&str>) -> bool) -> BTreeSet<(String, IpAddr)> {
         let mut all = BTreeSet::new();
         for slice in self.endpoints.iter().filter(|one| !is_from_table(one)) {
             let service = service_of(slice);
             for_each_endpoint(&mut slice.clone(), |ip, node, _| {
-                if node.is_none() {
+                if matches(node) {
                     all.insert((service.clone(), ip));
                 }
             });

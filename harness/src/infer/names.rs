@@ -1,6 +1,6 @@
 //! Names of Services: from comments, from the hashes of chains, and such as the API accepts.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 
 use svclab_rules::cluster::{ObjectName, ProxyMode};
@@ -118,13 +118,9 @@ impl Renamed {
     }
 }
 
-/// The chains of endpoints of ports whose name is not that of their chains' hashes: those of the rules.
+/// The chains of endpoints that have other names than kube-proxy writes: of ports whose name is not that of their chains' hashes, and those
+/// that only rules of Services name, as where names were replaced.
 pub(super) fn endpoint_chains(inferred: &Inferred, parts: &[NodeRules]) -> Vec<Renamed> {
-    let unverified: Vec<&InferredPort> =
-        inferred.ports.iter().filter(|port| port.hash.is_some() && !is_verified(port)).collect();
-    if unverified.is_empty() {
-        return Vec::new();
-    }
     let tables = parts.iter().filter_map(|part| part.rules.iptables()?.table(TableName::Nat));
     let chains: HashMap<&str, &[Rule]> = tables
         .flat_map(|table| &table.chains)
@@ -132,21 +128,30 @@ pub(super) fn endpoint_chains(inferred: &Inferred, parts: &[NodeRules]) -> Vec<R
         .map(|chain| (&*chain.name, chain.rules.as_slice()))
         .collect();
     let mut found = Vec::new();
-    for port in unverified {
+    for port in &inferred.ports {
         let groups =
             port.hash.into_iter().flat_map(|hash| ChainKind::ALL.map(|kind| format!("{}{hash}", kind.prefix())));
         let rules = groups.filter_map(|group| chains.get(group.as_str())).flat_map(|rules| rules.iter());
-        let names: HashSet<&str> = rules.filter_map(Rule::next_chain).map(|next| &**next).collect();
-        for name in names {
+        let leads = rules.filter_map(|rule| Some((&**rule.next_chain()?, named_endpoint(rule))));
+        let is_verified = is_verified(port);
+        let leads: HashMap<&str, Option<SocketAddr>> =
+            leads.filter(|(name, _)| !is_verified || !chains.contains_key(name)).collect();
+        for (name, named) in leads {
             let Some((ChainKind::Endpoint, hash)) = ChainKind::of(name) else { continue };
-            let to = chains.get(name).into_iter().flat_map(|rules| rules.iter()).find_map(destination);
-            let Some((own, to)) = ChainHash::parse_edited(hash).zip(to.map(|to| to.to_string())) else { continue };
+            let shown = chains.get(name).into_iter().flat_map(|rules| rules.iter()).find_map(destination);
+            let to = shown.or(named).map(|to| to.to_string());
+            let Some((own, to)) = ChainHash::parse_edited(hash).zip(to) else { continue };
             let names = port.hashed_names().into_iter();
             let written = names.map(|name| ChainHash::for_endpoint(&name, port.protocol, &to));
             found.push(Renamed { names: None, hashes: written.map(|hash| (hash, own)).collect() });
         }
     }
     found
+}
+
+/// The endpoint in a rule's comment: `default/web:http -> 10.244.1.10:8080`.
+fn named_endpoint(rule: &Rule) -> Option<SocketAddr> {
+    rule.comment()?.rsplit_once(" -> ")?.1.parse().ok()
 }
 
 fn destination(rule: &Rule) -> Option<SocketAddr> {

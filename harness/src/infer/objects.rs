@@ -236,9 +236,14 @@ impl<'a> Around<'a> {
             "manifests": [file],
         });
         if let Some(range) = node_port_range(self.cluster) {
+            self.assumptions.push(format!("node ports are from {range}: one is outside of the usual range"));
             scenario["cluster"]["serviceNodePortRange"] = json!(range);
         }
-        if self.cluster.service_cidrs.is_empty() {
+        let usual: Vec<IpNet> = USUAL_SERVICE_RANGES.iter().filter_map(|range| range.parse().ok()).collect();
+        let is_usual = |ip: &IpAddr| usual.iter().any(|range| range.contains(ip));
+        let mut cluster_ips = self.cluster.services.iter().flat_map(|service| &service.cluster_ips);
+        if self.cluster.service_cidrs.is_empty() && !cluster_ips.all(is_usual) {
+            self.assumptions.push("no ServiceCIDR: the range of cluster IPs is not known".to_owned());
             scenario["cluster"]["serviceCIDR"] = json!([]);
         }
         // Nodes' ranges may have no common prefix, and `! -s 0.0.0.0/0` is not a valid match.
@@ -408,6 +413,9 @@ impl<'a> Around<'a> {
         services.chain(machines).chain(pods).chain(endpoints).collect()
     }
 }
+
+/// The usual ranges of cluster IPs: the defaults of a scenario.
+const USUAL_SERVICE_RANGES: [&str; 2] = ["10.96.0.0/12", "fd00:10:96::/112"];
 
 /// The length of the widest range that is assumed for pods: that of the widest private one.
 const LEAST_LENGTH: u8 = 8;

@@ -108,7 +108,7 @@ fn judge_outcome(outcome: Option<&ExpectedOutcome>, tally: &Tally, findings: &mu
         findings.differ(Field::Outcome, &expected, "not recorded", reason);
     }
     if let ExpectedOutcome::Dropped(_) | ExpectedOutcome::Rejected(_) | ExpectedOutcome::TooBig(_) = outcome {
-        let reason = "drops and rejections are distinguished for single flows only: remove `flows`";
+        let reason = "how flows fail is known for single flows only: expect `fails`, or remove `flows`";
         findings.differ(Field::Outcome, expected, "not recorded", reason);
     }
 }

@@ -138,15 +138,16 @@ fn finding(deviation: &Deviation, failure: Option<&'static str>) -> Finding {
     let compared = &deviation.finding;
     let place = Place { file: deviation.file.clone(), line: compared.line.unwrap_or(deviation.line) };
     let message = svclab_rules::compare::Finding { line: None, ..compared.clone() }.to_string();
+    let about = |finding: Finding| finding.with_mode(deviation.mode).about(compared.subject.clone());
     if let Some(effect) = failure {
-        return Finding::new("missing-rule", place, message, effect).with_mode(deviation.mode);
+        return about(Finding::new("missing-rule", place, message, effect));
     }
     // A setting that no rule shows may be why a rule is there.
     let severity = match compared.difference {
         Difference::Unexpected(_) | Difference::Repeated { expected: 0, .. } => Severity::Info,
         _ => Severity::Warning,
     };
-    Finding::new("deviation", place, message, effect(fact(deviation))).graded(severity).with_mode(deviation.mode)
+    about(Finding::new("deviation", place, message, effect(fact(deviation))).graded(severity))
 }
 
 /// The effect of a missing or deviating fact on traffic.

@@ -86,7 +86,13 @@ const ICMP: [u8; 2] = [1, 58];
 /// in by it, even where pods are on that bridge.
 fn is_from_a_bridge_to_elsewhere(rule: &Rule) -> bool {
     let Some(Negatable { negated: false, value: from }) = &rule.in_interface else { return false };
-    rule.out_interface.as_ref().is_some_and(|out| out.value == *from) || is_of_docker(from)
+    is_of_docker(from) || is_bridge(from) && rule.out_interface.as_ref().is_some_and(|out| out.value == *from)
+}
+
+/// Whether an interface is a bridge, by its usual names.
+fn is_bridge(interface: &str) -> bool {
+    const STARTS: [&str; 9] = ["br", "cni", "cbr", "kube-bridge", "lxcbr", "lxdbr", "podman", "virbr", "weave"];
+    STARTS.iter().any(|start| interface.starts_with(start))
 }
 
 /// Whether an interface is the bridge of a network of Docker.

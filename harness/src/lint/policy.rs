@@ -96,7 +96,7 @@ pub(super) fn judge_local_drops(view: &View<'_>, found: &mut Vec<Finding>, devia
     found.retain(|finding| {
         let is_consequence = |(place, service): &(Place, String)| {
             place.file == finding.place.file
-                && finding.message.contains(&format!("{service}: "))
+                && finding.subject == Some(Subject::Service(service.clone()))
                 && LOCAL.iter().any(|words| finding.message.contains(words))
         };
         !matches!(finding.id, "missing-rule" | "deviation") || !dropped.iter().any(is_consequence)

@@ -90,6 +90,16 @@ mod tests {
         "nftables sync failed: exit status 1",
         Severity::Error
     )]
+    #[case::chain(
+        "E0614 12:34:56.789012       1 proxier.go:848] \"Failed to ensure chain exists\" err=\"exit status 4\" table=\"nat\" chain=\"KUBE-SERVICES\"",
+        "Failed to ensure chain exists: exit status 4",
+        Severity::Error
+    )]
+    #[case::chain_of_older(
+        "E0614 12:34:56.789012       1 proxier.go:848] Failed to ensure that nat chain KUBE-SERVICES exists: exit status 4",
+        "Failed to ensure that nat chain KUBE-SERVICES exists: exit status 4",
+        Severity::Error
+    )]
     fn failures_in_the_log_are_found(#[case] log: &str, #[case] expected: &str, #[case] severity: Severity) {
         let found =
             lint(&read(&format!("I0614 12:34:56.789012       1 proxier.go:805] \"Syncing iptables rules\"\n{log}\n")));
@@ -97,6 +107,13 @@ mod tests {
             found.iter().map(|one| (one.id, one.message.as_str(), one.place.line, one.severity)).collect();
         let message = format!("kube-proxy could not write its rules: {expected}");
         assert_eq!(found, [("sync-failed", message.as_str(), 2, severity)]);
+    }
+
+    /// kubelet has chains of its own.
+    #[test]
+    fn what_kubelet_could_not_write_is_no_failure_of_kube_proxy() {
+        let log = "E0614 12:34:56.789012    1234 kubelet_network_linux.go:79] Failed to ensure that nat chain KUBE-MARK-DROP exists: exit status 4\n";
+        assert_eq!(lint(&read(log)).iter().map(|one| one.id).collect::<Vec<_>>(), Vec::<&str>::new());
     }
 
     /// kubeadm#784: a whole table with kube-proxy's chains and no rule of a Service.

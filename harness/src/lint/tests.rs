@@ -435,13 +435,25 @@ fn rows_of_a_listing_are_the_same_rule_if_they_surely_are(#[case] listing: &str,
     assert_eq!(ids(listing), expected, "{:?}", lint(&read(listing)));
 }
 
-/// A copy counts no more packets than the rule before it: one that does is the same rule at a later time.
+/// A copy counts no more packets than the rule before it: one that does is the same rule at a later time. A whole chain was listed once, and
+/// new jumps are added first.
 #[rstest]
-#[case::later("[0:0]", "[3:445]", false)]
-#[case::copy("[3:445]", "[0:0]", true)]
-fn counters_tell_a_copy_from_a_later_listing(#[case] first: &str, #[case] second: &str, #[case] expected: bool) {
+#[case::later("[0:0]", "[3:445]", false, false)]
+#[case::copy("[3:445]", "[0:0]", false, true)]
+#[case::in_a_whole_chain("[0:0]", "[3:445]", true, true)]
+fn counters_tell_a_copy_from_a_later_listing(
+    #[case] first: &str,
+    #[case] second: &str,
+    #[case] is_whole: bool,
+    #[case] expected: bool,
+) {
     let jump = "-A KUBE-NODEPORTS -p tcp -m comment --comment \"default/nginx\" -m tcp --dport 30080 -j KUBE-SVC-2CMXP7HKUVJN7L6M";
-    let text = format!("{first} {jump}\n{second} {jump}\n");
+    let (start, end) = if is_whole {
+        ("*nat\n:KUBE-NODEPORTS - [0:0]\n:KUBE-SVC-2CMXP7HKUVJN7L6M - [0:0]\n", "COMMIT\n")
+    } else {
+        ("", "")
+    };
+    let text = format!("{start}{first} {jump}\n{second} {jump}\n{end}");
     assert_eq!(ids(&text).contains(&"duplicate-rules"), expected, "{:?}", lint(&read(&text)));
 }
 

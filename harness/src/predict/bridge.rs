@@ -70,11 +70,16 @@ impl Traversal<'_, '_> {
             for mut state in self.hook(netns, Hook::Postrouting, state, Some(out)) {
                 state.enter_in_table(netns);
                 state.packet.bridge = None;
-                // `br_nf_dev_queue_xmit` would fragment.
+                // With bridge-nf-call, the bridge compares with the MTU itself (`br_nf_dev_queue_xmit`).
                 match self.mtu_exceeded(netns, to, &state) {
-                    Some(mtu) => self.lose(netns, state, Cause::TooBig(mtu)),
-                    None => self.over_link(netns, to, mac, state),
+                    Some(mtu) if state.packet.destination.is_ipv6() || !state.extent.may_fragment => {
+                        self.lose(netns, state, Cause::TooBig(mtu));
+                        continue;
+                    }
+                    Some(mtu) => state.extent.largest = mtu,
+                    None => {}
                 }
+                self.over_link(netns, to, mac, state);
             }
         }
     }

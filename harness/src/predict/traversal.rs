@@ -156,7 +156,7 @@ impl<'n, 'a> Traversal<'n, 'a> {
         else {
             return self.lose(netns, state, Cause::NoNeighbour);
         };
-        // A link leaves room for the tag of a VLAN (`is_skb_forwardable`); fragments of its own machine are smaller anyway.
+        // A link leaves room for the tag of a VLAN (`is_skb_forwardable`). Fragments made here fit the MTU.
         let too_big = || {
             let mtu = self.mtu_exceeded(netns, interface, &state)?;
             (state.extent.largest > mtu + VLAN_TAG).then_some(Cause::TooBig(mtu))

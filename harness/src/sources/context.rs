@@ -1,5 +1,6 @@
 //! The context of promise, prediction and observation in one state of a cluster.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::OnceLock;
 
@@ -93,15 +94,26 @@ impl<'a> Context<'a> {
         move |outcome| self.comparison.words(&promise, outcome)
     }
 
-    /// The deviation of the network from what Kubernetes expects without which a condition holds, in words; all of them if it takes more
-    /// than one, `None` if the condition does not hold without any.
+    /// Deviations of the network from what Kubernetes expects without which a condition holds, in words: one of them, else as few as suffice.
+    /// `None` if the condition does not hold without any.
     pub(super) fn cause_in_network(&self, holds: impl Fn(&Network<'_>) -> bool) -> Option<String> {
         let Repaired { all, each } = self.repaired.get_or_init(|| Repaired::of(&self.network)).as_ref()?;
         if !holds(all) {
             return None;
         }
-        let one = each.iter().find(|(_, network)| holds(network));
-        Some(one.map_or_else(|| list(each.iter().map(|(words, _)| words), MAX_NAMED), |(words, _)| words.clone()))
+        if let Some((words, _)) = each.iter().find(|(_, network)| holds(network)) {
+            return Some(words.clone());
+        }
+        let topology = self.network.topology();
+        let mut needed = topology.deviations();
+        for one in topology.deviations() {
+            let fewer: Vec<Deviation> = needed.iter().filter(|other| **other != one).cloned().collect();
+            if holds(&self.network.without(&fewer)) {
+                needed = fewer;
+            }
+        }
+        let words: BTreeSet<String> = needed.iter().map(|one| topology.words_of_deviation(one)).collect();
+        Some(list(words, MAX_NAMED))
     }
 
     /// The same network with empty connection tables; `None` where they are empty already.

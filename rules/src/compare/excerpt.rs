@@ -302,7 +302,7 @@ fn complete_table(
                 own.sets.push(set);
             }
             Some(known) if !coverage.has_chain(name, &set.name) => {
-                // nft prints the elements behind all else that a set has.
+                // nft prints elements last, so a set without elements may lack its flags and timeout.
                 if known.elements.is_empty() {
                     known.dynamic = set.dynamic;
                 }

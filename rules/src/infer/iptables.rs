@@ -82,7 +82,7 @@ impl<'a> Reader<'a> {
             (TableName::Filter, "KUBE-SERVICES") => rules.for_each(|rule| self.rejected(rule, true)),
             (TableName::Filter, "KUBE-EXTERNAL-SERVICES") => rules.for_each(|rule| self.rejected(rule, false)),
             (TableName::Filter, NODE_PORTS) => rules.for_each(|rule| self.health_check(rule)),
-            (TableName::Filter, "KUBE-PROXY-FIREWALL") => rules.for_each(|rule| self.checked(rule)),
+            (TableName::Filter, "KUBE-PROXY-FIREWALL") => rules.for_each(|rule| self.firewall_drop(rule)),
             (TableName::Nat, MASQUERADE) => rules.for_each(|rule| {
                 if let Some(Target::Mark(mark)) = &rule.target {
                     self.proxy.masquerade_bit = bit(mark.value);
@@ -226,12 +226,12 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a rule for traffic to a load balancer that is not from its source ranges.
-    fn checked(&mut self, rule: &Rule) {
+    fn firewall_drop(&mut self, rule: &Rule) {
         let Some(frontend) = frontend(rule).filter(|_| rule.target == Some(Target::Drop)) else { return };
         let (Some(ip), Some(port)) = (frontend.address, self.owner(rule)) else { return };
         port.port = port.port.or(Some(frontend.port));
         port.load_balancer.push(ip);
-        port.has_unshown_ranges = true;
+        port.has_unshown_source_ranges = true;
         // Without endpoints there is no such rule.
         let hash = port.hash;
         self.served.extend(hash);
@@ -310,7 +310,7 @@ impl<'a> Reader<'a> {
 
     fn finish(self) -> Inferred {
         let Self { mut proxy, marked, mut ports, served, rejected, firewalls, health_checks, .. } = self;
-        ports.iter_mut().for_each(|(hash, port)| port.has_unshown_ranges &= !firewalls.contains(hash));
+        ports.iter_mut().for_each(|(hash, port)| port.has_unshown_source_ranges &= !firewalls.contains(hash));
         give_health_checks(&mut ports, health_checks);
         for (_, port) in ports.iter_mut().filter(|(hash, _)| served.contains(hash) && !rejected.contains(hash)) {
             port.has_unshown_endpoints |= port.endpoints.is_empty() && port.local.is_empty();
@@ -320,7 +320,7 @@ impl<'a> Reader<'a> {
         for (_, marked) in marked.iter().filter(|(ip, _)| cluster_ips.contains(ip)) {
             proxy.marks(marked);
         }
-        model::finish(&mut ports);
+        model::complete_ports(&mut ports);
         ports.sort();
         Inferred { ports, proxy }
     }
@@ -330,13 +330,15 @@ impl<'a> Reader<'a> {
 /// with a rule for each of its service ports.
 fn give_health_checks(ports: &mut BTreeMap<ChainHash, InferredPort>, mut health_checks: BTreeMap<u16, usize>) {
     let mut services: BTreeMap<BTreeSet<IpAddr>, Vec<ChainHash>> = BTreeMap::new();
-    let is_checked = |port: &InferredPort| port.is_external_local && !port.load_balancer.is_empty();
+    // Ports without a cluster IP may be those of any Service.
+    let is_checked =
+        |port: &InferredPort| port.is_external_local && !port.load_balancer.is_empty() && !port.cluster_ips.is_empty();
     for (hash, port) in ports.iter().filter(|(_, port)| is_checked(port) && port.health_check.is_none()) {
         services.entry(port.cluster_ips.clone()).or_default().push(*hash);
     }
     for hashes in services.into_values() {
-        let of_number = health_checks.iter().find(|(_, rules)| **rules == hashes.len()).or(health_checks.iter().next());
-        let Some(number) = of_number.map(|(number, _)| *number) else { break };
+        let of_number = health_checks.iter().find(|(_, rules)| **rules == hashes.len());
+        let Some(number) = of_number.map(|(number, _)| *number) else { continue };
         health_checks.remove(&number);
         ports
             .iter_mut()

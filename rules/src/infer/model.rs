@@ -63,7 +63,7 @@ pub struct InferredPort {
     /// The source ranges of the load balancer; empty if all sources are allowed.
     pub source_ranges: Vec<IpNet>,
     /// Whether traffic to the load balancer is dropped unless it is from source ranges, and nothing shows those.
-    pub has_unshown_ranges: bool,
+    pub has_unshown_source_ranges: bool,
     /// The endpoints of traffic with policy Cluster.
     pub endpoints: BTreeSet<SocketAddr>,
     /// Endpoints for traffic with policy Local: they are on the rules' own node.
@@ -107,7 +107,7 @@ impl InferredPort {
             node_port: None,
             health_check: None,
             source_ranges: Vec::new(),
-            has_unshown_ranges: false,
+            has_unshown_source_ranges: false,
             endpoints: BTreeSet::new(),
             local: BTreeSet::new(),
             is_internal_local: false,
@@ -160,7 +160,7 @@ impl InferredPort {
         self.node_port = self.node_port.or(other.node_port);
         self.health_check = self.health_check.or(other.health_check);
         self.source_ranges.extend(other.source_ranges);
-        self.has_unshown_ranges |= other.has_unshown_ranges;
+        self.has_unshown_source_ranges |= other.has_unshown_source_ranges;
         self.endpoints.extend(other.endpoints);
         self.local.extend(other.local);
         self.is_internal_local |= other.is_internal_local;
@@ -179,7 +179,7 @@ impl InferredPort {
 ///
 /// All ports of a Service have its policies. With policy Local, connections are dropped unless an endpoint is on the node, so where they are
 /// translated, and the text does not show to what, one is there.
-pub(super) fn finish(ports: &mut [InferredPort]) {
+pub(super) fn complete_ports(ports: &mut [InferredPort]) {
     let local: BTreeSet<ObjectName> =
         ports.iter().filter(|port| port.is_external_local).map(|port| port.service.clone()).collect();
     for port in ports {
@@ -213,7 +213,7 @@ pub struct InferredProxy {
     /// Endpoints that rules treat as those of other nodes.
     pub elsewhere: BTreeSet<IpAddr>,
     /// Endpoints with their ports that rules do not treat as those of their own node.
-    pub not_local: BTreeSet<SocketAddr>,
+    pub not_in_hairpin_set: BTreeSet<SocketAddr>,
 }
 
 impl InferredProxy {
@@ -228,7 +228,7 @@ impl InferredProxy {
         self.service_cidrs.extend(other.service_cidrs);
         self.here.extend(other.here);
         self.elsewhere.extend(other.elsewhere);
-        self.not_local.extend(other.not_local);
+        self.not_in_hairpin_set.extend(other.not_in_hairpin_set);
     }
 }
 

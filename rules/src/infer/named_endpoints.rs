@@ -1,4 +1,4 @@
-//! Endpoints that only names of chains and sets show, because the text lacks the chains of their service ports.
+//! Endpoints that only names of chains and sets show, because the text lacks the chains of their service ports, or ends within them.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use crate::chains::nftables::{NAMING, endpoint_of_base};
 use crate::nftables::{Table, base_of_endpoint};
 
 /// An endpoint, and what its affinity set shows.
-pub(super) struct Named {
+pub(super) struct NamedEndpoint {
     /// The service port, by the part of its chains' names after the prefix.
     pub(super) service: String,
     pub(super) endpoint: SocketAddr,
@@ -16,18 +16,21 @@ pub(super) struct Named {
     pub(super) affinity: Option<u32>,
 }
 
-/// Finds the endpoints of service ports without chains of endpoints. Where there is one, it alone shows which endpoints are used.
-pub(super) fn named_endpoints(table: &Table) -> Vec<Named> {
+/// Finds the endpoints of service ports without a chain that leads to endpoints. Where there is one, it alone shows which endpoints are used, unless
+/// it is the last chain, in which a text may end.
+pub(super) fn named_endpoints(table: &Table) -> Vec<NamedEndpoint> {
     let chains = || table.chains.iter().filter_map(|chain| NAMING.of(&chain.name));
+    let before_last = table.chains.split_last().map(|(_, before)| before).unwrap_or_default();
+    let groups = before_last.iter().filter_map(|chain| NAMING.of(&chain.name));
     let groups: BTreeSet<&str> =
-        chains().filter(|(kind, _)| matches!(kind, Kind::Group(_))).map(|(_, base)| base).collect();
+        groups.filter(|(kind, _)| matches!(kind, Kind::Group(_))).map(|(_, base)| base).collect();
     let of_chains = chains().filter(|(kind, _)| *kind == Kind::Endpoint).map(|(_, base)| (base, None));
     let of_sets = table.sets.iter().filter_map(|set| {
         let affinity = set.dynamic.as_ref().and_then(|dynamic| dynamic.timeout);
         Some((set.name.strip_prefix("affinity-")?, affinity))
     });
     let named = of_chains.chain(of_sets).filter_map(|(base, affinity)| {
-        Some(Named { service: base_of_endpoint(base)?, endpoint: endpoint_of_base(base)?, affinity })
+        Some(NamedEndpoint { service: base_of_endpoint(base)?, endpoint: endpoint_of_base(base)?, affinity })
     });
     named.filter(|named| !groups.contains(&*named.service)).collect()
 }

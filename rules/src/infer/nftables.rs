@@ -7,7 +7,7 @@ use ipnet::{IpNet, Ipv4Subnets, Ipv6Subnets};
 
 use super::endpoints::endpoints;
 use super::model::{self, Inferred, InferredPort, InferredProxy, Marked, bit};
-use super::named_endpoints::{Named, named_endpoints};
+use super::named_endpoints::{NamedEndpoint, named_endpoints};
 use crate::chains::nftables::{
     Known, Names, address, frontend_of_key, is_base, kind_of, marks, name_of, protocol_of, source_ranges,
 };
@@ -56,7 +56,7 @@ pub(super) fn read(table: &Table) -> Inferred {
             of_group.add_to(port);
         }
     }
-    for Named { service, endpoint, affinity } in named_endpoints(table) {
+    for NamedEndpoint { service, endpoint, affinity } in named_endpoints(table) {
         // Other endpoints may be those of a Service that was deleted.
         if let Some(port) = reader.ports.get_mut(&service).filter(|_| reader.served.contains(&service)) {
             port.endpoints.insert(endpoint);
@@ -64,7 +64,10 @@ pub(super) fn read(table: &Table) -> Inferred {
         }
     }
     let mut shown = reader.finish();
-    if let Some(hairpins) = table.set("hairpin-connections") {
+    // nft prints sets first: if nothing follows this one, the text may end within its elements.
+    let is_followed =
+        |set: &&Set| !table.chains.is_empty() || table.sets.last().is_some_and(|last| last.name != set.name);
+    if let Some(hairpins) = table.set("hairpin-connections").filter(is_followed) {
         place_endpoints(&mut shown, hairpins);
     }
     shown
@@ -142,7 +145,7 @@ impl<'a> Reader<'a> {
                     (true, _) => drop(port.cluster_ips.insert(ip)),
                     (false, true) => {
                         port.load_balancer.push(ip);
-                        port.has_unshown_ranges = true;
+                        port.has_unshown_source_ranges = true;
                     }
                     (false, false) => port.external_ips.push(ip),
                 }
@@ -211,7 +214,7 @@ impl<'a> Reader<'a> {
 
     fn finish(self) -> Inferred {
         let Self { mut proxy, marked, mut ports, served, firewalls, .. } = self;
-        ports.iter_mut().for_each(|(service, port)| port.has_unshown_ranges &= !firewalls.contains(service));
+        ports.iter_mut().for_each(|(service, port)| port.has_unshown_source_ranges &= !firewalls.contains(service));
         let cluster_ips: BTreeSet<IpAddr> = ports.values().flat_map(|port| port.cluster_ips.iter().copied()).collect();
         for (_, port) in ports.iter_mut().filter(|(service, _)| served.contains(*service)) {
             port.has_unshown_endpoints |= port.endpoints.is_empty() && port.local.is_empty();
@@ -219,7 +222,7 @@ impl<'a> Reader<'a> {
         let to_cluster_ips = marked.iter().filter(|(ip, _)| cluster_ips.contains(ip));
         to_cluster_ips.for_each(|(_, marked)| proxy.marks(marked));
         let mut ports: Vec<InferredPort> = ports.into_values().collect();
-        model::finish(&mut ports);
+        model::complete_ports(&mut ports);
         Inferred { ports, proxy }
     }
 }
@@ -238,7 +241,7 @@ fn place_endpoints(shown: &mut Inferred, hairpins: &Set) {
     });
     let listed: BTreeSet<SocketAddr> = sockets.collect();
     let all = shown.ports.iter().flat_map(|port| port.endpoints.iter().chain(&port.local)).copied();
-    shown.proxy.not_local = all.filter(|endpoint| !listed.contains(endpoint)).collect();
+    shown.proxy.not_in_hairpin_set = all.filter(|endpoint| !listed.contains(endpoint)).collect();
     let all = shown.ports.iter().flat_map(|port| &port.endpoints).map(|endpoint| endpoint.ip());
     shown.proxy.elsewhere = all.filter(|ip| !shown.proxy.here.contains(ip)).collect();
 }

@@ -1,9 +1,9 @@
 //! Endpoint chains that no rule jumps to, because the rules are missing or not in the text.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::net::SocketAddr;
 
-use crate::chains::iptables::{NAMING, destination, probability, service_in};
+use crate::chains::iptables::{NAMING, destination, host, probability, service_in};
 use crate::cluster::Protocol;
 use crate::iptables::{Chain, ChainHash, ChainKind, Match, Rule, Table};
 
@@ -22,27 +22,40 @@ pub(super) fn orphans(nat: &Table) -> Vec<Orphan> {
     let jumps = nat.chains.iter().flat_map(|chain| &chain.rules).filter_map(Rule::next_chain);
     let led: HashSet<&str> = jumps.map(|next| &**next).collect();
     let endpoints = || nat.chains.iter().filter(|chain| NAMING.is_endpoint(&chain.name));
+    let rules = || nat.chains.iter().flat_map(|chain| &chain.rules);
+    let ports: BTreeSet<u16> = rules().filter_map(destination).map(|to| to.port()).collect();
+    let orphan = |chain: &Chain| orphan(chain, &ports);
     let alone: Vec<Orphan> = endpoints().filter(|chain| !led.contains(&*chain.name)).filter_map(orphan).collect();
     // If no rule has a probability at all, the rules with one are not in the text, whatever else leads to the endpoint.
-    let mut all = nat.chains.iter().flat_map(|chain| &chain.rules);
-    if alone.len() > 1 && !all.any(|rule| probability(rule).is_some()) {
+    if alone.len() > 1 && !rules().any(|rule| probability(rule).is_some()) {
         return endpoints().filter_map(orphan).collect();
     }
     let lacks = |orphan: &Orphan| lacks_rules(nat.chain(&orphan.port.chain(ChainKind::Service)));
     alone.into_iter().filter(lacks).collect()
 }
 
-/// Returns the endpoint of a chain if the chain's name is the hash of the endpoint and the service in its comment.
-fn orphan(chain: &Chain) -> Option<Orphan> {
-    let endpoint = chain.rules.iter().find_map(destination)?;
+/// Returns the endpoint of a chain if the chain's name is the hash of the endpoint and the service in its comment. Without its DNAT, the port
+/// may be one of those that other endpoints have.
+fn orphan(chain: &Chain, ports: &BTreeSet<u16>) -> Option<Orphan> {
+    let candidates: Vec<SocketAddr> = match chain.rules.iter().find_map(destination) {
+        Some(endpoint) => vec![endpoint],
+        None => {
+            let masqueraded = chain.rules.iter().find_map(|rule| host(&rule.source.as_ref()?.value))?;
+            ports.iter().map(|port| SocketAddr::new(masqueraded, *port)).collect()
+        }
+    };
     let service = chain.rules.iter().find_map(service_in)?;
     let hash = NAMING.endpoint_part(&chain.name).and_then(ChainHash::parse)?;
     // Up to 1.18 the name of an unnamed port ended in a colon.
     let names = [service.to_owned(), format!("{service}:")];
     let protocols = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp];
-    let mut readings = names.iter().flat_map(|name| protocols.map(|protocol| (name, protocol)));
-    let text = endpoint.to_string();
-    let (name, protocol) = readings.find(|(name, protocol)| ChainHash::for_endpoint(name, *protocol, &text) == hash)?;
+    let readings = || names.iter().flat_map(|name| protocols.map(|protocol| (name, protocol)));
+    let read = |endpoint: SocketAddr| {
+        let text = endpoint.to_string();
+        let is_own = |(name, protocol): &(&String, _)| ChainHash::for_endpoint(name, *protocol, &text) == hash;
+        readings().find(is_own).map(|(name, protocol)| (name, protocol, endpoint))
+    };
+    let (name, protocol, endpoint) = candidates.into_iter().find_map(read)?;
     let port = ChainHash::for_service_port(name, protocol);
     Some(Orphan { port, name: service.to_owned(), protocol, endpoint })
 }

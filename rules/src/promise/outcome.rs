@@ -5,7 +5,7 @@ use super::endpoint_candidate::Candidate;
 use super::endpoints::Candidates;
 use super::handling::Handling;
 use super::model::{Promise, PromisedEndpoint, PromisedOutcome, Rejection, Share};
-use super::policy::Scope;
+use super::policy::{Admission, Scope};
 use crate::cluster::{EndpointSlice, Family};
 
 impl Handling<'_, '_> {
@@ -16,11 +16,11 @@ impl Handling<'_, '_> {
             because.push(Clause::OtherNodesNodePort);
         }
         let candidates = Candidates::of(slices, self.claim.port, Family::of(self.to.ip()), self.setting);
-        let outcome = match self.is_admitted(&mut because) {
-            Some(true) => self.chosen(&candidates, &mut because),
-            Some(false) if candidates.any_usable() => PromisedOutcome::Dropped,
-            Some(false) => PromisedOutcome::Fails,
-            None => PromisedOutcome::NotPromised,
+        let outcome = match self.admission(&mut because) {
+            Admission::Allowed => self.chosen(&candidates, &mut because),
+            Admission::Denied if candidates.any_usable() => PromisedOutcome::Dropped,
+            Admission::Denied => PromisedOutcome::Fails,
+            Admission::Unspecified => PromisedOutcome::NotPromised,
         };
         let known_bug = self.known_bug(&outcome, &candidates);
         Promise { outcome, node: None, service: Some(self.claim.name()), because, known_bug }

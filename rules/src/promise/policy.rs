@@ -85,24 +85,24 @@ impl Handling<'_, '_> {
     }
 
     /// Returns whether source ranges allow the client. They apply only to the load balancer's address, also for clients inside the cluster.
-    /// Ranges of one family do not affect the other. `None` if that depends on the address that the kernel chooses for a node's own packets.
+    /// Ranges of one family do not affect the other.
     ///
     /// ServiceSpec `loadBalancerSourceRanges`.
-    pub(super) fn is_admitted(&self, because: &mut Vec<Clause>) -> Option<bool> {
+    pub(super) fn admission(&self, because: &mut Vec<Clause>) -> Admission {
         if self.claim.kind != AddressKind::LoadBalancerIp {
-            return Some(true);
+            return Admission::Allowed;
         }
         let is_admitted = self.is_in_source_ranges(self.client.address);
         if self.client.other_sources().any(|source| self.is_in_source_ranges(source) != is_admitted) {
             because.push(Clause::SourceRangesIncludeSomeAddresses);
-            return None;
+            return Admission::Unspecified;
         }
         if is_admitted {
-            return Some(true);
+            return Admission::Allowed;
         }
         let clause = if self.is_admitted_as_node() { Clause::SourceRangesIncludeNode } else { Clause::SourceRanges };
         because.push(clause);
-        Some(clause == Clause::SourceRangesIncludeNode)
+        if clause == Clause::SourceRangesIncludeNode { Admission::Allowed } else { Admission::Denied }
     }
 
     /// Returns whether the client has one of the load balancer's own addresses and the ranges allow the node. A node with that address
@@ -121,6 +121,14 @@ impl Handling<'_, '_> {
     fn is_in_source_ranges(&self, address: IpAddr) -> bool {
         is_in(address, &self.claim.service.source_ranges).unwrap_or(true)
     }
+}
+
+/// Whether source ranges allow a client.
+pub(super) enum Admission {
+    Allowed,
+    Denied,
+    /// That depends on the address that the kernel chooses for a node's own packets.
+    Unspecified,
 }
 
 /// Returns whether one of the ranges of an address's family contains it. `None` if there is no range of the family.

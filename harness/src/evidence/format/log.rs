@@ -87,14 +87,23 @@ fn value(lines: &[Line<'_>]) -> usize {
     own.map(|line| line.text.trim()).position(|text| text == ">" || text.starts_with("> ")).map_or(0, |at| at + 1)
 }
 
-/// What kube-proxy says when it could not write its rules, in the words of all releases and both modes.
-const FAILURES: [&str; 4] =
-    ["Failed to execute iptables-restore", "nftables sync failed", "Failed to ensure that", "Failed to ensure chain"];
+/// How messages of kube-proxy start that say it could not write its rules, in all releases and both modes.
+const FAILURES: [&str; 2] = ["Failed to execute iptables-restore", "nftables sync failed"];
+
+/// The same of messages that kubelet has, too: only the source file tells them apart.
+const SHARED_FAILURES: [&str; 2] = ["Failed to ensure that ", "Failed to ensure chain "];
+
+/// The file of kube-proxy that writes rules, as klog names it.
+const SOURCE: &str = "proxier.go:";
 
 /// What the first line says kube-proxy could not do. The reason is on the same line, or on the next one: `err=<`.
 fn failure(lines: &[Line<'_>]) -> Option<Failure> {
     let text = lines[0].text.trim();
-    let (what, at) = FAILURES.iter().find_map(|what| Some((*what, text.find(what)?)))?;
+    let shared = SHARED_FAILURES.iter().filter(|_| text.contains(SOURCE));
+    let at = FAILURES.iter().chain(shared).find_map(|start| text.find(start))?;
+    // A message is quoted in structured logs, and ends with a colon in others.
+    let end = if text[..at].ends_with('"') { "\"" } else { ": " };
+    let what = text[at..].split(end).next()?;
     let own = text[at + what.len()..].trim_start_matches(['"', ':', ' ', ',']);
     let next = || lines.get(1).map(|next| next.text.trim()).filter(|next| !next.is_empty());
     let why = if own.ends_with("=<") { next()? } else { own };
@@ -104,7 +113,7 @@ fn failure(lines: &[Line<'_>]) -> Option<Failure> {
         Some(rest) => rest.split_once("\" ").map_or_else(|| rest.trim_end_matches(['"', '}']), |(value, _)| value),
         None => why,
     };
-    Some(Failure { line: lines[0].number, what, why: why.to_owned() })
+    Some(Failure { line: lines[0].number, what: what.to_owned(), why: why.to_owned() })
 }
 
 /// The setting of the kernel that a line says kube-proxy has set.

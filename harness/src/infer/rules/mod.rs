@@ -32,7 +32,7 @@ use self::placement::place;
 pub(super) use self::surroundings::HERE;
 use self::surroundings::Surroundings;
 use super::Assumption;
-use super::endpoint_nodes::{assign_nodes, leave_unnamed};
+use super::endpoint_nodes::{assign_nodes, unassign_non_local};
 use super::merge::Objects;
 use super::objects::{Around, Assumed, Deviation, file_name, own_name};
 use crate::input::{Diagnostics, Span};
@@ -73,7 +73,15 @@ pub(super) fn from_dumps(sides: &[(Vec<Dump>, &Path)], objects: &Objects) -> Res
     let mut scenario = parse_with(&written.to_string(), path, &read, Tests::Optional)?;
     scenario.inputs.remove(&objects_path);
     assign_nodes(&mut scenario.cluster, objects);
-    dumps.iter().for_each(|dump| leave_unnamed(&mut scenario.cluster, &dump.node, &dump.inferred.proxy.not_local));
+    for dump in dumps {
+        let not_local = &dump.inferred.proxy.not_in_hairpin_set;
+        for ip in unassign_non_local(&mut scenario.cluster, objects, &dump.node, not_local) {
+            let node = &dump.node;
+            notes.push(
+                format!("endpoint {ip} has no `nodeName`: {node} has its address, but no hairpin rule for it").into(),
+            );
+        }
+    }
     let settings = settings::assume(&inferred, &surroundings, dumps, objects, &mut scenario.cluster);
     let ports = counted(inferred.ports.len(), "service port");
     let nodes: Vec<String> = dumps.iter().map(|dump| dump.node.clone()).collect();

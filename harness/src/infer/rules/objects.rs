@@ -51,11 +51,11 @@ pub(super) fn assumptions(inferred: &Inferred, around: &Surroundings, mode: Prox
             format!("endpoint {endpoint} of {name} is terminating: only the chain for policy Local has it")
         }));
     }
-    let checked = inferred.ports.iter().filter(|port| port.has_unshown_ranges && port.source_ranges.is_empty());
+    let checked = inferred.ports.iter().filter(|port| port.has_unshown_source_ranges && port.source_ranges.is_empty());
     let checked: BTreeSet<String> = checked.map(|port| port.service.to_string()).collect();
     if !checked.is_empty() {
         assumptions.push(format!(
-            "source ranges of {}, which nothing shows: {}",
+            "the source ranges of {} are not in the text: {}",
             list(checked, MAX_NAMED),
             UNSHOWN_RANGES.join(", ")
         ));
@@ -176,7 +176,7 @@ fn service(name: &ObjectName, ports: &[&InferredPort], mode: ProxyMode) -> Value
     }
     if kind == "LoadBalancer" {
         let mut ranges = once(ports.iter().flat_map(|port| &port.source_ranges));
-        if ranges.is_empty() && ports.iter().any(|port| port.has_unshown_ranges) {
+        if ranges.is_empty() && ports.iter().any(|port| port.has_unshown_source_ranges) {
             let families: BTreeSet<Family> = ports.iter().flat_map(|port| families(port)).collect();
             let unshown = UNSHOWN_RANGES.iter().filter_map(|range| range.parse::<IpNet>().ok());
             ranges.extend(unshown.filter(|range| families.contains(&Family::of(range.addr()))));

@@ -85,12 +85,12 @@ fn tallies_that_are_as_expected(#[case] expectation: Expectation, #[case] tally:
 #[case::rejected(
     outcome(ExpectedOutcome::Rejected(RejectKind::Any)),
     Tally { sent: 2, lost: 2, ..Tally::default() },
-    "outcome: expected rejected, observed not recorded: drops and rejections are distinguished for single flows only: remove `flows`"
+    "outcome: expected rejected, observed not recorded: how flows fail is known for single flows only: expect `fails`, or remove `flows`"
 )]
 #[case::dropped(
     outcome(ExpectedOutcome::Dropped(DropPlace::InCluster)),
     Tally { sent: 2, lost: 2, ..Tally::default() },
-    "outcome: expected dropped on a node, observed not recorded: drops and rejections are distinguished for single flows only: remove `flows`"
+    "outcome: expected dropped on a node, observed not recorded: how flows fail is known for single flows only: expect `fails`, or remove `flows`"
 )]
 #[case::reply(
     Expectation { reply: Some(ReplyExpectation::FromVip), ..delivered_to([1]) },

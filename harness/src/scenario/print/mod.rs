@@ -103,7 +103,7 @@ fn network(scenario: &Scenario) -> Fields {
     for range in cluster.service_cidrs.iter().filter(|range| !overlaps(range)) {
         services.entry(Family::of(range.addr())).or_insert(range.trunc());
     }
-    // A scenario has a default range of each family. One of a single allocated address has no others to drop.
+    // A scenario has a default range of each family. A range of one allocated address has no other address to drop.
     if cluster.proxy.mode == ProxyMode::Nftables && !services.is_empty() {
         for ip in cluster.services.iter().flat_map(|service| &service.cluster_ips) {
             services.entry(Family::of(*ip)).or_insert(IpNet::from(*ip));

@@ -75,7 +75,7 @@ fn hosts(raw: &RawPod, at: At<'_>, nodes: &[Located<'_, Node>], findings: &mut F
     if let Some(nodes) = raw.nodes.as_ref().filter(|_| several) {
         return nodes.clone();
     }
-    if raw.replicas.unwrap_or(1) == 1 && nodes.len() > 1 {
+    if raw.replicas.is_none() && nodes.len() > 1 {
         findings.missing(at, format!("pod `{}` has no node", raw.name), "Add `node: NAME`.");
         return Vec::new();
     }

@@ -83,7 +83,9 @@ pub(crate) fn structure_defects(rules: &RuleSet, coverage: &Coverage) -> Vec<Str
             let rule = &chain.rules[copies.numbers[0] - 1];
             (!leads_to_endpoint(rule) || recall(rule, rules.family).is_some()) && is_surely_equal(rule)
         };
+        let is_whole = coverage.has_chain(table.as_str(), &chain.name);
         let all = copies_of(chain, rules.family).into_iter().filter(is_structure);
+        let all = all.filter_map(move |copies| if is_whole { Some(copies) } else { without_later(chain, copies) });
         all.map(move |copies| StructureDefect::repeated(table.as_str(), &chain.name, copies))
     });
     missing.chain(repeated).collect()
@@ -109,20 +111,20 @@ fn has(table: &Table, chain: &str) -> bool {
 /// Finds the duplicate rules of a chain, except rules that only count. Releases up to 1.19 write rules that differ only in their comments.
 pub(super) fn copies_of(chain: &Chain, family: Family) -> Vec<Copies> {
     let mut all = copies(&chain.rules, key, |rule| print_rule(family, &chain.name, &rule.without_counters()));
-    all.iter_mut().for_each(|copies| {
-        let first = copies.numbers[0] - 1;
-        copies.numbers.retain(|number| !chain.only_counts(number - 1) && !is_later(&chain.rules, first, number - 1));
-    });
+    all.iter_mut().for_each(|copies| copies.numbers.retain(|number| !chain.only_counts(number - 1)));
     all.retain(|copies| copies.numbers.len() > 1);
     all
 }
 
-/// Returns whether a rule is not a copy of another one, but the same rule at a later time: it counted more packets than the one before it, which a
-/// copy comes after. One that draws lots may by chance.
-fn is_later(rules: &[Rule], first: usize, at: usize) -> bool {
-    let draws = rules[first].matches.iter().any(|one| matches!(one, Match::Statistic(_)));
-    let counted = |at: usize| rules[at].counters.map(|counters| counters.packets);
-    !draws && counted(first).zip(counted(at)).is_some_and(|(first, other)| other > first)
+/// Removes rules that are not copies, but the same rule listed again at a later time: a copy would see only packets that the first one let pass,
+/// so it cannot have counted more. Rules with `statistic` are kept: they may by chance.
+fn without_later(chain: &Chain, mut copies: Copies) -> Option<Copies> {
+    let first = &chain.rules[copies.numbers[0] - 1];
+    let is_random = first.matches.iter().any(|one| matches!(one, Match::Statistic(_)));
+    let counted = |rule: &Rule| rule.counters.map(|counters| counters.packets);
+    let is_later = |rule: &Rule| counted(first).zip(counted(rule)).is_some_and(|(first, other)| other > first);
+    copies.numbers.retain(|number| is_random || !is_later(&chain.rules[number - 1]));
+    (copies.numbers.len() > 1).then_some(copies)
 }
 
 /// The chain that a rule jumps to, its source and destination, and its frontend.

@@ -127,6 +127,7 @@ impl LineTracker {
                 self.cut_after(table);
             }
         }
+        self.tables.iter_mut().for_each(SeenTable::cut_before);
         let mut coverage = Coverage::default();
         for table in &self.tables {
             let name = table.name.as_str();
@@ -219,6 +220,13 @@ impl LineTracker {
 }
 
 impl SeenTable {
+    /// Of a table whose end is shown, but not its start, the first chain may have lost its first rules, as after `tail`.
+    fn cut_before(&mut self) {
+        if self.is_closed && !self.is_opened {
+            self.chains.iter_mut().take(1).filter(|first| !first.is_declared).for_each(|first| first.is_cut = true);
+        }
+    }
+
     fn chain(&mut self, name: &str) -> usize {
         if let Some(at) = self.positions.get(name) {
             return *at;

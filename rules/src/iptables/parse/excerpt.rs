@@ -54,13 +54,15 @@ pub fn parse_excerpt<'a>(
     for (number, line) in lines {
         if line == ELLIPSIS {
             reader.tracker.gap();
-            // Whoever leaves lines out keeps the others whole.
+            // Who omits lines omits whole ones, so the line before is complete.
             reader.last = None;
             continue;
         }
         if let Err(Fault { column, message }) = reader.line(number, line) {
             let column = line.get(..column).map_or(0, |before| before.chars().count()) + 1;
             reader.unread.push(ParseError { line: number, column, text: line.to_owned(), message });
+            // The rule before it is followed by a line, so it is whole.
+            reader.last = None;
         }
     }
     if reader.tracker.is_open() {
@@ -326,6 +328,7 @@ mod tests {
     #[case::filtered_headings("*nat\n-A A -j B\n-A B -j DROP\nCOMMIT\n", "", "")]
     #[case::filtered_bounds(":A - [0:0]\n:B - [0:0]\n-A A -j B\n-A B -j DROP\n", "", "")]
     #[case::without_its_start(":A - [0:0]\n:B - [0:0]\n-A A -j B\n-A B -j DROP\nCOMMIT\n", "AB", "")]
+    #[case::end_alone("-A A -j B\n-A B -j DROP\nCOMMIT\n", "", "A")]
     #[case::another_table_opens("*nat\n:A - [0:0]\n:B - [0:0]\n-A A -j B\n*filter\n:X - [0:0]\nCOMMIT\n", "", "AB")]
     fn chains_are_whole_where_nothing_is_left_out(#[case] text: &str, #[case] whole: &str, #[case] cut: &str) {
         let coverage = excerpt(text).coverage;

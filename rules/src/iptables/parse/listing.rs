@@ -251,7 +251,7 @@ impl ListingReader {
         }
         let mut all = once(chains.into_iter().zip(tables).map(|(shown, (table, _))| (table, shown)));
         read_jumps(&mut all);
-        open_hidden_callers(&mut all);
+        mark_incomplete_callers(&mut all);
         partial_tables(&all).for_each(|table| coverage.remove_table(table.as_str()));
         let mut rules = RuleSet::new(family);
         let mut lines: Vec<Vec<Vec<usize>>> = Vec::new();
@@ -401,12 +401,16 @@ fn read_jumps(all: &mut [(TableName, Shown)]) {
     }
 }
 
-/// The only chain from which kube-proxy jumps to a chain.
-const CALLERS: [(&str, &str); 3] =
-    [("KUBE-NODEPORTS", "KUBE-SERVICES"), ("KUBE-POSTROUTING", "POSTROUTING"), ("KUBE-FORWARD", "FORWARD")];
+/// The only chain from which kube-proxy jumps to a chain of a table: table, called chain, calling chain.
+const CALLERS: [(TableName, &str, &str); 4] = [
+    (TableName::Nat, "KUBE-NODEPORTS", "KUBE-SERVICES"),
+    (TableName::Nat, "KUBE-POSTROUTING", "POSTROUTING"),
+    (TableName::Filter, "KUBE-NODEPORTS", "INPUT"),
+    (TableName::Filter, "KUBE-FORWARD", "FORWARD"),
+];
 
-/// Chains are not whole if the kernel counts more jumps from them than the listing shows.
-fn open_hidden_callers(all: &mut [(TableName, Shown)]) {
+/// Marks chains incomplete from which the kernel counts more jumps than the listing shows.
+fn mark_incomplete_callers(all: &mut [(TableName, Shown)]) {
     let hidden = |table: TableName, called: &str| {
         let of_table = || all.iter().filter(|(own, _)| *own == table).map(|(_, shown)| shown);
         let jumps = of_table().flat_map(|shown| &shown.chain.rules).filter_map(Rule::next_chain);
@@ -414,7 +418,9 @@ fn open_hidden_callers(all: &mut [(TableName, Shown)]) {
         of_table().any(|chain| &*chain.chain.name == called && chain.references.is_some_and(|count| count > shown))
     };
     let is_caller = |(table, shown): &(TableName, Shown)| {
-        CALLERS.iter().any(|(called, caller)| &*shown.chain.name == *caller && hidden(*table, called))
+        CALLERS
+            .iter()
+            .any(|(of, called, caller)| of == table && &*shown.chain.name == *caller && hidden(*table, called))
     };
     let open: Vec<usize> = (0..all.len()).filter(|at| is_caller(&all[*at])).collect();
     open.into_iter().for_each(|at| all[at].1.is_whole = false);

@@ -42,6 +42,19 @@ fn source_ranges(#[case] from: &str, #[case] expected: &str) {
     assert!(answer(change, from, "203.0.113.81:80").starts_with("web-a"), "external IPs have no ranges");
 }
 
+/// The kernel chooses among a node's addresses, so ranges that allow some of them promise nothing to it.
+#[rstest]
+#[case::some("172.18.0.1/32", "not promised")]
+#[case::others("172.19.0.0/16", "not promised")]
+#[case::all("172.18.0.0/15", "web-a 1/2 node a, web-b 1/2 node a")]
+#[case::none("192.0.2.0/24", "dropped")]
+fn source_ranges_of_a_node_with_several_addresses(#[case] range: &str, #[case] expected: &str) {
+    let mut cluster = cluster();
+    cluster.services[0].source_ranges = vec![range.parse().unwrap()];
+    cluster.nodes[0].internal_ips.push(ip("172.19.0.1"));
+    assert_eq!(brief(&cluster, &ask(&cluster, "node a", "203.0.113.80:80")), expected);
+}
+
 /// Node a has the load balancer's address on one of its interfaces, so its packets to that address also come from it.
 #[rstest]
 #[case::node_in_range("1.34", "172.18.0.0/30", "node a", "web-a 1/2 node a, web-b 1/2 node a")]

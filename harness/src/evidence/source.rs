@@ -269,22 +269,27 @@ fn walk(root: &Path, folder: &Path, depth: usize, all: &mut Collected<'_, '_>) -
     let mut entries = entries.collect::<Result<Vec<_>, _>>().map_err(failed)?;
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
-        let kind = entry.file_type().map_err(failed)?;
+        let file_type = entry.file_type().map_err(failed)?;
         let path = entry.path();
         let name = printable(path.strip_prefix(root).unwrap_or(&path)).to_string();
-        if kind.is_dir() {
+        if file_type.is_dir() {
             walk(root, &path, depth + 1, all)?;
-        } else if let Some(kind) = Kind::of(&path).ok().filter(|own| kind.is_file() && !matches!(own, Kind::Text)) {
+            continue;
+        }
+        // What a link leads to is not opened.
+        if !file_type.is_file() {
+            all.leave_out(&name, "it is a link, a pipe or a device".to_owned());
+            continue;
+        }
+        if let Some(kind) = Kind::of(&path).ok().filter(|kind| !matches!(kind, Kind::Text)) {
             unpack_in_folder(&path, &kind, &name, all);
-        } else if kind.is_file() {
+        } else {
             let mut bytes = Vec::new();
             let read = File::open(&path).and_then(|file| file.take(FILE_BYTES as u64 + 1).read_to_end(&mut bytes));
             match read {
                 Ok(_) => all.add(&name, &bytes)?,
                 Err(error) => all.leave_out(&name, format!("it cannot be read: {}", reason(error))),
             }
-        } else {
-            all.leave_out(&name, "it is a link, a pipe or a device".to_owned());
         }
     }
     Ok(())

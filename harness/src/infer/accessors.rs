@@ -50,7 +50,7 @@ pub(super) fn own_name(object: &Value) -> String {
 }
 
 /// `namespace/name`
-pub(super) fn name(object: &Value) -> String {
+pub(crate) fn name(object: &Value) -> String {
     let namespace = object["metadata"]["namespace"].as_str().unwrap_or("default");
     format!("{namespace}/{}", own_name(object))
 }
@@ -90,7 +90,7 @@ pub(super) fn node_ranges(node: &Value) -> Vec<IpNet> {
     ranges.into_iter().collect()
 }
 
-pub(super) fn service_ips(service: &Value) -> Vec<IpAddr> {
+pub(crate) fn service_ips(service: &Value) -> Vec<IpAddr> {
     let spec = &service["spec"];
     let lists =
         ["clusterIPs", "externalIPs"].into_iter().flat_map(|field| spec[field].as_array().into_iter().flatten());

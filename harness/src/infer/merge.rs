@@ -389,7 +389,7 @@ fn contradiction<'a>(
     let mut shows_all = is_whole;
     for port in ports {
         rules.extend(port.endpoints.iter().chain(&port.local).map(SocketAddr::ip));
-        shows_all &= !port.has_unshown_endpoints && !port.has_endpoints_elsewhere;
+        shows_all &= port.unshown_endpoints.is_empty() && !port.has_endpoints_elsewhere;
         shows_all &= !port.endpoints.is_empty() || !(port.is_internal_local || port.is_external_local);
     }
     let is_other = |ip: &IpAddr| !ready.contains(ip) && !serving.contains(ip);

@@ -10,7 +10,7 @@
 //! Whatever an input does not say is assumed and listed in [`Assumed::assumptions`]. The result is written as a scenario and read as any
 //! other, so that the same defaults and checks apply.
 
-mod accessors;
+pub(crate) mod accessors;
 mod ad_hoc;
 mod assumption;
 mod connections;

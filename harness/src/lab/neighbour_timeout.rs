@@ -7,13 +7,11 @@ use rtnetlink::packet_route::{AddressFamily, RouteNetlinkMessage};
 
 use super::LabError;
 use super::netlink::Netlink;
+use crate::scenario::IPV6_MIN_MTU;
 use crate::topology::Netns;
 
 /// The number of requests, a second apart, before the kernel gives up: longer than any test.
 const REQUESTS: u32 = 24 * 60 * 60;
-
-/// The smallest MTU of a link with IPv6: below it, an interface has no settings for IPv6 neighbours (`IPV6_MIN_MTU`).
-const LEAST_MTU_OF_IPV6: u16 = 1280;
 
 /// Keeps the kernel from reporting an address that no host on the link has as unreachable.
 ///
@@ -24,7 +22,8 @@ pub(super) async fn persist(netlink: &mut Netlink, netns: &Netns, ipv6: bool) ->
     // The ports of a bridge have no addresses, so they resolve no neighbours.
     for interface in netns.interfaces.iter().filter(|interface| interface.bridge.is_none()) {
         let tables = [(AddressFamily::Inet, "arp_cache"), (AddressFamily::Inet6, "ndisc_cache")];
-        let has_ipv6 = ipv6 && interface.mtu >= LEAST_MTU_OF_IPV6;
+        // Below that, an interface has no settings for IPv6 neighbours.
+        let has_ipv6 = ipv6 && interface.mtu >= IPV6_MIN_MTU;
         for (family, table) in tables.into_iter().take(if has_ipv6 { 2 } else { 1 }) {
             let mut message = NeighbourTableMessage::default();
             message.header.family = family;

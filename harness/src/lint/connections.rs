@@ -3,17 +3,16 @@
 use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
 
-use serde_json::Value;
-
 use super::finding::{Finding, Place};
 use super::objects::ready;
 use super::view::View;
 use crate::evidence::Connection;
+use crate::infer::accessors;
 
 /// An address and port of a Service.
-struct Front {
+struct Frontend {
     service: String,
-    /// Any, where it is not known.
+    /// The port; `None` if unknown, which matches any.
     port: Option<u16>,
     /// Its endpoints, where all of them are known.
     endpoints: BTreeSet<IpAddr>,
@@ -21,31 +20,36 @@ struct Front {
     shown_in: &'static str,
 }
 
-/// Fronts by address and protocol.
-type Fronts = HashMap<(IpAddr, String), Vec<Front>>;
+/// Frontends by address and protocol.
+type Frontends = HashMap<(IpAddr, String), Vec<Frontend>>;
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     if view.connections.is_empty() {
         return Vec::new();
     }
-    let mut fronts = of_rules(view);
+    let mut frontends = of_rules(view);
     for (key, of_objects) in of_objects(view) {
-        fronts.entry(key).or_insert(of_objects);
+        let known = frontends.entry(key).or_default();
+        let new =
+            of_objects.into_iter().filter(|one| !known.iter().any(|own| own.port.is_none() || own.port == one.port));
+        let new: Vec<Frontend> = new.collect();
+        known.extend(new);
     }
     let finding = |(place, entry): &(Place, &Connection)| {
-        let own = fronts.get(&(entry.original.destination, entry.protocol.clone()))?;
-        let front = own.iter().find(|front| front.port.is_none() || front.port == entry.original.destination_port)?;
-        judge(place, entry, front)
+        let own = frontends.get(&(entry.original.destination, entry.protocol.clone()))?;
+        let frontend =
+            own.iter().find(|frontend| frontend.port.is_none() || frontend.port == entry.original.destination_port)?;
+        judge(place, entry, frontend)
     };
     view.connections.iter().filter_map(finding).collect()
 }
 
-fn of_rules(view: &View<'_>) -> Fronts {
-    let mut fronts = Fronts::new();
+fn of_rules(view: &View<'_>) -> Frontends {
+    let mut frontends = Frontends::new();
     for port in view.ports.iter().flatten() {
         for address in port.cluster_ips.iter().chain(&port.external_ips).chain(&port.load_balancer) {
             let endpoints = port.endpoints.iter().chain(&port.local).map(std::net::SocketAddr::ip);
-            fronts.entry((*address, port.protocol.as_str().to_owned())).or_default().push(Front {
+            frontends.entry((*address, port.protocol.as_str().to_owned())).or_default().push(Frontend {
                 service: port.service.to_string(),
                 port: port.port,
                 endpoints: endpoints.collect(),
@@ -53,25 +57,19 @@ fn of_rules(view: &View<'_>) -> Fronts {
             });
         }
     }
-    fronts
+    frontends
 }
 
-fn of_objects(view: &View<'_>) -> Fronts {
+fn of_objects(view: &View<'_>) -> Frontends {
     let endpoints = ready(view);
-    let mut fronts = Fronts::new();
+    let mut frontends = Frontends::new();
     for (_, service) in view.objects_of_kind("Service") {
-        let (metadata, spec) = (&service["metadata"], &service["spec"]);
-        let Some(name) = metadata["name"].as_str() else { continue };
-        let name = format!("{}/{name}", metadata["namespace"].as_str().unwrap_or("default"));
-        let texts = |list: &Value| list.as_array().into_iter().flatten().cloned().collect::<Vec<_>>();
-        let ingress = texts(&service["status"]["loadBalancer"]["ingress"]).into_iter().map(|one| one["ip"].clone());
-        let listed = texts(&spec["clusterIPs"]).into_iter().chain(texts(&spec["externalIPs"])).chain(ingress);
-        let addresses: BTreeSet<IpAddr> =
-            listed.chain([spec["clusterIP"].clone()]).filter_map(|text| text.as_str()?.parse().ok()).collect();
-        for port in spec["ports"].as_array().into_iter().flatten() {
+        let name = accessors::name(service);
+        let addresses: BTreeSet<IpAddr> = accessors::service_ips(service).into_iter().collect();
+        for port in service["spec"]["ports"].as_array().into_iter().flatten() {
             let protocol = port["protocol"].as_str().unwrap_or("TCP").to_lowercase();
             for address in &addresses {
-                fronts.entry((*address, protocol.clone())).or_default().push(Front {
+                frontends.entry((*address, protocol.clone())).or_default().push(Frontend {
                     service: name.clone(),
                     port: port["port"].as_u64().and_then(|port| port.try_into().ok()),
                     endpoints: endpoints.get(&name).cloned().unwrap_or_default(),
@@ -80,12 +78,12 @@ fn of_objects(view: &View<'_>) -> Fronts {
             }
         }
     }
-    fronts
+    frontends
 }
 
-fn judge(place: &Place, entry: &Connection, front: &Front) -> Option<Finding> {
+fn judge(place: &Place, entry: &Connection, frontend: &Frontend) -> Option<Finding> {
     let (to, answers) = (entry.original.destination, entry.reply.source);
-    let service = &front.service;
+    let service = &frontend.service;
     let client = format!("{}:{}", entry.original.source, entry.original.source_port.unwrap_or(0));
     if answers == to {
         let what = match (entry.protocol.as_str(), entry.state.as_deref()) {
@@ -97,10 +95,10 @@ fn judge(place: &Place, entry: &Connection, front: &Front) -> Option<Finding> {
         let effect = format!("{what}: packets of {client} never reach an endpoint until it expires");
         return Some(Finding::new("untranslated-entry", place.clone(), message, effect));
     }
-    let is_stale = entry.protocol != "tcp" && !front.endpoints.is_empty() && !front.endpoints.contains(&answers);
+    let is_stale = entry.protocol != "tcp" && !frontend.endpoints.is_empty() && !frontend.endpoints.contains(&answers);
     is_stale.then(|| {
         let message =
-            format!("an entry for {service} leads to {answers}, which is not an endpoint in the {}", front.shown_in);
+            format!("an entry for {service} leads to {answers}, which is not an endpoint in the {}", frontend.shown_in);
         let effect = format!("packets of {client} go to an endpoint that is gone, as long as they keep coming");
         Finding::new("stale-entry", place.clone(), message, effect)
     })

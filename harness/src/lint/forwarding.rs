@@ -27,15 +27,15 @@ fn dropped(tables: Tables<'_>, ports: &[InferredPort]) -> Option<Finding> {
     tables.chain(TableName::Filter, "FORWARD").filter(|chain| chain.policy == Some(Policy::Drop))?;
     let endpoints = ports.iter().flat_map(|port| port.endpoints.iter().chain(&port.local));
     let pods: BTreeSet<IpAddr> = endpoints.map(std::net::SocketAddr::ip).collect();
-    let reached = reached(tables, &pods);
+    let reachable = reachable_chains(tables, &pods);
     let accepts = |placed: &Placed<'_>| {
         placed.table == TableName::Filter
             && placed.rule.target == Some(Target::Accept)
-            && reached.contains(&*placed.chain.name)
+            && reachable.contains(&*placed.chain.name)
             && &*placed.chain.name != "KUBE-FORWARD"
-            && takes_pods(placed.rule, &pods)
+            && matches_pod_traffic(placed.rule, &pods)
     };
-    let is_all = reached.iter().all(|chain| tables.shows(TableName::Filter, chain));
+    let is_all = reachable.iter().all(|chain| tables.shows(TableName::Filter, chain));
     if !is_all || tables.rules().any(|placed| accepts(&placed)) {
         return None;
     }
@@ -54,18 +54,20 @@ fn dropped(tables: Tables<'_>, ports: &[InferredPort]) -> Option<Finding> {
 }
 
 /// The chains that packets of pods reach from FORWARD.
-fn reached<'t>(tables: Tables<'t>, pods: &BTreeSet<IpAddr>) -> HashSet<&'t str> {
-    let (mut reached, mut open) = (HashSet::from(["FORWARD"]), vec!["FORWARD"]);
+fn reachable_chains<'t>(tables: Tables<'t>, pods: &BTreeSet<IpAddr>) -> HashSet<&'t str> {
+    let (mut reachable, mut open) = (HashSet::from(["FORWARD"]), vec!["FORWARD"]);
     while let Some(name) = open.pop() {
         let rules = tables.chain(TableName::Filter, name).into_iter().flat_map(|chain| &chain.rules);
-        let next = rules.filter(|rule| takes_pods(rule, pods)).filter_map(|rule| rule.next_chain().map(|next| &**next));
-        open.extend(next.filter(|next| reached.insert(next)));
+        let next = rules
+            .filter(|rule| matches_pod_traffic(rule, pods))
+            .filter_map(|rule| rule.next_chain().map(|next| &**next));
+        open.extend(next.filter(|next| reachable.insert(next)));
     }
-    reached
+    reachable
 }
 
 /// Whether a rule takes first packets to or from pods, from or to other machines, as far as its interfaces, addresses and protocol say.
-fn takes_pods(rule: &Rule, pods: &BTreeSet<IpAddr>) -> bool {
+fn matches_pod_traffic(rule: &Rule, pods: &BTreeSet<IpAddr>) -> bool {
     let excludes_first = |one: &Match| match one {
         Match::State { states, .. } => states.value.includes(States::NEW) == states.negated,
         _ => false,
@@ -156,7 +158,7 @@ mod tests {
     #[case::one_pod("-A FORWARD -d 10.244.2.2/32 -j ACCEPT\n", false)]
     #[case::for_docker_users("-A DOCKER-USER -j ACCEPT\n", false)]
     #[case::to_pods_of_docker("-A FORWARD -o docker0 -j ACCEPT\n", false)]
-    fn a_policy_drop_is_found_beside_rules_of_other_programs(#[case] more: &str, #[case] expected: bool) {
+    fn a_policy_drop_is_found_alongside_rules_of_other_programs(#[case] more: &str, #[case] expected: bool) {
         let text = BASE.replacen(":FORWARD ACCEPT", ":FORWARD DROP", 1);
         let text = text.replacen("-A KUBE-FORWARD", &format!("{DOCKER}{more}-A KUBE-FORWARD"), 1);
         let text = text.replacen(":KUBE-FIREWALL", &format!("{CHAINS}:KUBE-FIREWALL"), 1);

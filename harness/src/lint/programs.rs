@@ -18,16 +18,33 @@ const PASSING: [&str; 2] = ["xtables lock", "Resource temporarily unavailable"];
 /// What kube-proxy's log says it could not write.
 fn failures(view: &View<'_>) -> Vec<Finding> {
     let of_piece = |piece: &'_ Piece| match &piece.contents {
-        Contents::Log { failures, .. } => failures.iter().map(|one| failure(piece, one)).collect(),
+        Contents::Log { failures, .. } => repeated(failures).iter().map(|all| failure(piece, all)).collect(),
         _ => Vec::new(),
     };
     view.evidence.pieces.iter().flat_map(of_piece).collect()
 }
 
-fn failure(piece: &Piece, failure: &Failure) -> Finding {
+/// Failures by what failed and why: kube-proxy tries again every 30 s.
+fn repeated(failures: &[Failure]) -> Vec<Vec<&Failure>> {
+    let mut all: Vec<Vec<&Failure>> = Vec::new();
+    for one in failures {
+        match all.iter_mut().find(|known| (&known[0].what, &known[0].why) == (&one.what, &one.why)) {
+            Some(known) => known.push(one),
+            None => all.push(vec![one]),
+        }
+    }
+    all
+}
+
+fn failure(piece: &Piece, all: &[&Failure]) -> Finding {
+    let failure = all[0];
     let place = Place { file: piece.file.clone(), line: failure.line };
     let reason = if failure.why.is_empty() { String::new() } else { format!(": {}", shortened(&failure.why)) };
-    let message = format!("kube-proxy could not write its rules: {}{reason}", failure.what);
+    let again = match all {
+        [_, .., last] => format!(", {} times, last at line {}", all.len(), last.line),
+        _ => String::new(),
+    };
+    let message = format!("kube-proxy could not write its rules{again}: {}{reason}", failure.what);
     let passes = PASSING.iter().any(|words| failure.why.contains(words));
     let severity = if passes { Severity::Warning } else { Severity::Error };
     let effect = "until kube-proxy succeeds, the node has the rules of an earlier time, or none: changes of Services and endpoints have no effect there";

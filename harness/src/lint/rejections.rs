@@ -20,7 +20,7 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
 }
 
 fn of_node(node: &NodeRules) -> Vec<Finding> {
-    let answers = match &node.rules {
+    let found_rules = match &node.rules {
         Rules::Iptables(parsed) => of_iptables(Tables { node, parsed }),
         Rules::Nftables(_) => of_nftables(node),
         Rules::OtherTables(_) => Vec::new(),
@@ -28,43 +28,43 @@ fn of_node(node: &NodeRules) -> Vec<Finding> {
     let place = |line: usize| Place { file: node.file.clone(), line: if line == 0 { node.first } else { line } };
     let mode = node.rules.mode();
     let mut found: Vec<Finding> = Vec::new();
-    for Answer { service, line, .. } in answers.iter().filter(|answer| answer.drops) {
+    for NoEndpoints { service, line, .. } in found_rules.iter().filter(|rule| rule.is_dropped) {
         let message = format!(
             "{service} has traffic policy Local and no endpoint on this node: its connections are dropped here"
         );
         let effect = "as intended: a load balancer's health check keeps connections away from this node";
         found.push(Finding::new("local-drop", place(*line), message, effect).with_mode(mode));
     }
-    let rejected: Vec<&Answer<'_>> = answers.iter().filter(|answer| !answer.drops).collect();
+    let rejected: Vec<&NoEndpoints<'_>> = found_rules.iter().filter(|rule| !rule.is_dropped).collect();
     if let Some(first) = rejected.first() {
-        let services: BTreeSet<&str> = rejected.iter().map(|answer| &*answer.service).collect();
+        let services: BTreeSet<&str> = rejected.iter().map(|rule| &*rule.service).collect();
         let (verb, whose) = if services.len() == 1 { ("has", "its") } else { ("have", "their") };
         let message = format!("{} {verb} no endpoints: {whose} connections are rejected", list(services, MAX_NAMED));
-        let effect = "as intended: clients are refused at once, as long as no pod of the Service is ready";
+        let effect = "as intended: connections are rejected at once while no pod of the Service is ready";
         found.push(Finding::new("rejected-service", place(first.line), message, effect).with_mode(mode));
     }
     found
 }
 
-/// How kube-proxy answers for a service port without a usable endpoint.
-struct Answer<'n> {
+/// A rule for a service port without a usable endpoint.
+struct NoEndpoints<'n> {
     /// Its name; its address, if nothing names it.
     service: Cow<'n, str>,
     /// The line; 0 if it is not known.
     line: usize,
     /// Whether it drops packets, because other nodes have endpoints.
-    drops: bool,
+    is_dropped: bool,
 }
 
-/// The chains in which kube-proxy answers for Services.
+/// The chains with rules for Services without endpoints.
 const LISTS: [&str; 2] = ["KUBE-SERVICES", "KUBE-EXTERNAL-SERVICES"];
 
-fn of_iptables(tables: Tables<'_>) -> Vec<Answer<'_>> {
+fn of_iptables(tables: Tables<'_>) -> Vec<NoEndpoints<'_>> {
     // Up to 1.23, such packets are marked, and dropped later.
     let drops = |rule: &Rule| {
         rule.target == Some(Target::Drop) || rule.next_chain().is_some_and(|next| **next == *"KUBE-MARK-DROP")
     };
-    let mut answers = Vec::new();
+    let mut found_rules = Vec::new();
     for placed in tables.rules() {
         let rule = placed.rule;
         let rejects = matches!(rule.target, Some(Target::Reject(_)));
@@ -78,12 +78,12 @@ fn of_iptables(tables: Tables<'_>) -> Vec<Answer<'_>> {
             }
             _ => None,
         };
-        answers.extend(own.map(|(service, drops)| Answer { service, line: placed.line, drops }));
+        found_rules.extend(own.map(|(service, is_dropped)| NoEndpoints { service, line: placed.line, is_dropped }));
     }
-    answers
+    found_rules
 }
 
-fn of_nftables(node: &NodeRules) -> Vec<Answer<'_>> {
+fn of_nftables(node: &NodeRules) -> Vec<NoEndpoints<'_>> {
     let Some(parsed) = node.rules.nftables() else { return Vec::new() };
     let sets = parsed
         .rules
@@ -97,15 +97,15 @@ fn of_nftables(node: &NodeRules) -> Vec<Answer<'_>> {
         Verdict::Goto(_) | Verdict::Jump(_) => Some(false),
         _ => None,
     };
-    let mut answers = Vec::new();
+    let mut found_rules = Vec::new();
     for (table, set_at, set) in of_rejections {
         for (at, element) in set.elements.iter().enumerate() {
             let Some((service, drops)) = element.comment.as_deref().zip(drops(element)) else { continue };
             let line = parsed.lines.element(table, set_at, at).unwrap_or_default();
-            answers.push(Answer { service: service.into(), line, drops });
+            found_rules.push(NoEndpoints { service: service.into(), line, is_dropped: drops });
         }
     }
-    answers
+    found_rules
 }
 
 #[cfg(test)]

@@ -150,7 +150,7 @@ impl Network<'_> {
                 netns: self.topology.namespaces[stage.netns].name.clone(),
                 hook: stage.hook,
                 table: table.clone(),
-                text: format!("policy of {chain}: DROP"),
+                text: format!("policy DROP of {chain}"),
                 only_leads: false,
             }),
             _ => None,

@@ -33,7 +33,9 @@ pub use print::{PlannedTest, print};
 pub(crate) use read::parse_into;
 pub use read::{load, load_within, parse, parse_with};
 pub use resolve::step_out_of_range;
-pub(crate) use resolve::{Extra, Findings, LEFT_OUT, NO_EFFECT, NODE_RANGES, OF_THE_MACHINE, OwnChange, ResolvedProbe};
+pub(crate) use resolve::{
+    Extra, Findings, IPV6_MIN_MTU, LEFT_OUT, NO_EFFECT, NODE_RANGES, OF_THE_MACHINE, OwnChange, ResolvedProbe,
+};
 pub use schema::schema;
 pub(crate) use schema::{RawApply, RawProbe, RawStep};
 pub use tag::{InvalidTag, Tag};

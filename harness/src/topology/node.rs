@@ -67,8 +67,8 @@ fn settings(netns: &mut Netns, scenario: &Scenario, cluster: &Cluster, node: &No
     netns.quiet_ipv6();
     netns.forward_packets();
     let release: Result<Profile, _> = cluster.release_on(node).parse();
-    let is_set = cluster.proxy.localhost_node_ports || release.is_ok_and(|own| !own.knows_localhost_node_ports());
-    if cluster.proxy.mode == ProxyMode::Iptables && is_set {
+    let is_off = release.is_ok_and(|release| release.switches_localhost_node_ports_off(&cluster.proxy));
+    if cluster.proxy.mode == ProxyMode::Iptables && !is_off {
         netns.set("ipv4.conf.all.route_localnet", 1);
     }
     netns.set("netfilter.nf_conntrack_tcp_be_liberal", u8::from(cluster.proxy.tcp_be_liberal));

@@ -55,7 +55,7 @@ const NETWORK: &str = "The network is the cause: with default settings, and work
     "from outside over another node",
     "The rules break the promise",
     "dropped on node/worker2: by the policy of FORWARD in table filter",
-    "filter: policy of FORWARD: DROP"
+    "filter: policy DROP of FORWARD"
 )]
 #[case::network("sysctls/ip-forward.yaml", "", NETWORK, "forwarding is disabled", "-j DNAT")]
 #[case::nftables(

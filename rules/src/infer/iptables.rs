@@ -309,11 +309,13 @@ impl<'a> Reader<'a> {
     }
 
     fn finish(self) -> Inferred {
-        let Self { mut proxy, marked, mut ports, served, rejected, firewalls, health_checks, .. } = self;
+        let Self { family, mut proxy, marked, mut ports, served, rejected, firewalls, health_checks, .. } = self;
         ports.iter_mut().for_each(|(hash, port)| port.has_unshown_source_ranges &= !firewalls.contains(hash));
         give_health_checks(&mut ports, health_checks);
         for (_, port) in ports.iter_mut().filter(|(hash, _)| served.contains(hash) && !rejected.contains(hash)) {
-            port.has_unshown_endpoints |= port.endpoints.is_empty() && port.local.is_empty();
+            if port.endpoints.is_empty() && port.local.is_empty() {
+                port.unshown_endpoints.insert(family);
+            }
         }
         let mut ports: Vec<InferredPort> = ports.into_values().collect();
         let cluster_ips: HashSet<IpAddr> = ports.iter().flat_map(|port| port.cluster_ips.iter().copied()).collect();

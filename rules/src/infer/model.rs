@@ -74,8 +74,8 @@ pub struct InferredPort {
     pub is_external_local: bool,
     /// Whether traffic is dropped because all endpoints are on other nodes (policy Local).
     pub has_endpoints_elsewhere: bool,
-    /// Whether rules translate its connections, but the destinations are not in the text.
-    pub has_unshown_endpoints: bool,
+    /// The families in which rules translate its connections, but the destinations are not in the text.
+    pub unshown_endpoints: BTreeSet<Family>,
     /// Whether rules for policy Local lead to endpoints, which are on the rules' node.
     pub has_local_endpoints: bool,
     /// The families of its rules.
@@ -113,7 +113,7 @@ impl InferredPort {
             is_internal_local: false,
             is_external_local: false,
             has_endpoints_elsewhere: false,
-            has_unshown_endpoints: false,
+            unshown_endpoints: BTreeSet::new(),
             has_local_endpoints: false,
             families: BTreeSet::new(),
             affinity: None,
@@ -166,7 +166,7 @@ impl InferredPort {
         self.is_internal_local |= other.is_internal_local;
         self.is_external_local |= other.is_external_local;
         self.has_endpoints_elsewhere |= other.has_endpoints_elsewhere;
-        self.has_unshown_endpoints |= other.has_unshown_endpoints;
+        self.unshown_endpoints.extend(other.unshown_endpoints);
         self.has_local_endpoints |= other.has_local_endpoints;
         self.families.extend(other.families);
         self.affinity = self.affinity.or(other.affinity);
@@ -184,7 +184,7 @@ pub(super) fn complete_ports(ports: &mut [InferredPort]) {
         ports.iter().filter(|port| port.is_external_local).map(|port| port.service.clone()).collect();
     for port in ports {
         port.tidy();
-        let is_translated = port.has_unshown_endpoints && !port.has_endpoints_elsewhere;
+        let is_translated = !port.unshown_endpoints.is_empty() && !port.has_endpoints_elsewhere;
         port.has_local_endpoints |= is_translated && local.contains(&port.service);
     }
 }

@@ -213,11 +213,13 @@ impl<'a> Reader<'a> {
     }
 
     fn finish(self) -> Inferred {
-        let Self { mut proxy, marked, mut ports, served, firewalls, .. } = self;
+        let Self { family, mut proxy, marked, mut ports, served, firewalls, .. } = self;
         ports.iter_mut().for_each(|(service, port)| port.has_unshown_source_ranges &= !firewalls.contains(service));
         let cluster_ips: BTreeSet<IpAddr> = ports.values().flat_map(|port| port.cluster_ips.iter().copied()).collect();
         for (_, port) in ports.iter_mut().filter(|(service, _)| served.contains(*service)) {
-            port.has_unshown_endpoints |= port.endpoints.is_empty() && port.local.is_empty();
+            if port.endpoints.is_empty() && port.local.is_empty() {
+                port.unshown_endpoints.insert(family);
+            }
         }
         let to_cluster_ips = marked.iter().filter(|(ip, _)| cluster_ips.contains(ip));
         to_cluster_ips.for_each(|(_, marked)| proxy.marks(marked));

@@ -107,10 +107,15 @@ impl Profile {
         self.minor >= 25
     }
 
-    /// The jump to `KUBE-NODEPORTS` excludes loopback addresses that cannot work: `::1`, and
-    /// 127.0.0.0/8 without `iptables.localhostNodePorts` (from 1.26).
-    pub fn knows_localhost_node_ports(self) -> bool {
+    /// The configuration has `iptables.localhostNodePorts`, and the jump to `KUBE-NODEPORTS` excludes loopback addresses that cannot work
+    /// (from 1.26).
+    pub(crate) fn knows_localhost_node_ports(self) -> bool {
         self.minor >= 26
+    }
+
+    /// Returns whether `iptables.localhostNodePorts` switches node ports on loopback addresses off.
+    pub fn switches_localhost_node_ports_off(self, config: &ProxyConfig) -> bool {
+        self.knows_localhost_node_ports() && !config.localhost_node_ports
     }
 }
 

@@ -38,7 +38,7 @@ pub(super) fn are_served(node: &Node, address: IpAddr, config: &ProxyConfig, pro
 /// KubeProxyIPTablesConfiguration `localhostNodePorts`; Virtual IPs and Service Proxies, "Migrating from iptables mode to
 /// nftables"; KEP-3866, "Localhost NodePorts"; KEP-1138 for IPv6.
 fn are_served_at_loopback(address: IpAddr, config: &ProxyConfig, profile: Profile) -> bool {
-    let switched_off = profile.knows_localhost_node_ports() && !config.localhost_node_ports;
+    let switched_off = profile.switches_localhost_node_ports_off(config);
     if config.mode != ProxyMode::Iptables || address.is_ipv6() || switched_off {
         return false;
     }

@@ -9,7 +9,7 @@ use svclab_rules::cluster::{Cluster, Family, ObjectName, ProxyMode, Service};
 use svclab_rules::compare::MadeUp;
 use svclab_rules::infer::{Inferred, InferredPort};
 
-use super::surroundings::{Machine, Surroundings, families};
+use super::surroundings::{Machine, Surroundings, families, lacking_elsewhere};
 use crate::infer::endpoint_pods::EndpointPod;
 use crate::infer::merge::Objects;
 use crate::text::{counted, list};
@@ -240,14 +240,11 @@ fn slices(name: &ObjectName, ports: &[&InferredPort], around: &Surroundings) -> 
         for endpoint in port.endpoints.iter().chain(&port.local) {
             groups.entry((Family::of(endpoint.ip()), endpoint.port())).or_default().insert(endpoint.ip());
         }
-        let is_known = groups.values().flatten().any(|ip| around.is_elsewhere(*ip));
-        if (port.has_endpoints_elsewhere || port.has_unshown_endpoints) && !is_known {
-            for family in families(port) {
-                let address = around.elsewhere.get(&family).copied();
-                let local = around.here.get(&family).filter(|_| port.has_unshown_endpoints && port.has_local_endpoints);
-                let all = address.into_iter().chain(local.copied());
-                groups.entry((family, port.port.unwrap_or(80))).or_default().extend(all);
-            }
+        for family in lacking_elsewhere(port, |ip| around.is_elsewhere(ip)) {
+            let is_unshown_here = port.has_local_endpoints && port.unshown_endpoints.contains(&family);
+            let local = around.here.get(&family).filter(|_| is_unshown_here);
+            let all = around.elsewhere.get(&family).into_iter().chain(local);
+            groups.entry((family, port.port.unwrap_or(80))).or_default().extend(all);
         }
         for ((family, number), addresses) in groups {
             let mut served = json!({"port": number, "protocol": port.protocol.as_str().to_uppercase()});

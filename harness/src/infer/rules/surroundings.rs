@@ -449,18 +449,23 @@ impl Known {
 
     /// The families in which services have endpoints on the node of the rules, and the rules show none.
     fn unshown_here(&self, inferred: &Inferred) -> BTreeSet<Family> {
-        let is_unshown = |port: &&InferredPort| port.has_unshown_endpoints && port.has_local_endpoints;
-        inferred.ports.iter().filter(is_unshown).flat_map(families).collect()
+        let with_local = inferred.ports.iter().filter(|port| port.has_local_endpoints);
+        with_local.flat_map(|port| port.unshown_endpoints.iter().copied()).collect()
     }
 }
 
 /// The families in which services have endpoints on other nodes that the rules do not show.
 fn lacking(machines: &[Machine], inferred: &Inferred) -> BTreeSet<Family> {
-    let lacks = |port: &&InferredPort| {
-        let mut known = port.endpoints.iter().chain(&port.local).map(SocketAddr::ip);
-        (port.has_endpoints_elsewhere || port.has_unshown_endpoints) && !known.any(|ip| is_elsewhere(machines, ip))
-    };
-    inferred.ports.iter().filter(lacks).flat_map(families).collect()
+    let is_elsewhere = |ip: IpAddr| is_elsewhere(machines, ip);
+    inferred.ports.iter().flat_map(|port| lacking_elsewhere(port, is_elsewhere)).collect()
+}
+
+/// The families in which a service port has endpoints on other nodes, and the rules show none.
+pub(super) fn lacking_elsewhere(port: &InferredPort, is_elsewhere: impl Fn(IpAddr) -> bool) -> BTreeSet<Family> {
+    let mut lacking = if port.has_endpoints_elsewhere { families(port) } else { port.unshown_endpoints.clone() };
+    let known = port.endpoints.iter().chain(&port.local).map(SocketAddr::ip).filter(|ip| is_elsewhere(*ip));
+    known.for_each(|ip| _ = lacking.remove(&Family::of(ip)));
+    lacking
 }
 
 /// The node of an endpoint.

@@ -59,10 +59,13 @@ pub(crate) fn change(
     changed
 }
 
-/// Checks the MTU of a link: a kernel disables IPv6 on links with an MTU below 1280 (RFC 8200, section 5).
+/// The smallest MTU of a link with IPv6 (RFC 8200, section 5): below it, the kernel disables IPv6.
+pub(crate) const IPV6_MIN_MTU: u16 = 1280;
+
+/// Checks the MTU of a link.
 fn is_mtu(mtu: u16, owner: &LinkOwner, cluster: &Cluster, at: At<'_>, findings: &mut Findings) -> bool {
     let has_ipv6 = cluster.nodes.iter().any(|node| node.internal_ip(Family::Ipv6).is_some());
-    let smallest = if has_ipv6 { 1280 } else { 576 };
+    let smallest = if has_ipv6 { IPV6_MIN_MTU } else { 576 };
     let is_fit = (smallest..=USUAL_MTU).contains(&mtu);
     if !is_fit {
         let message = format!("the MTU of {owner}'s link, {mtu}, is out of range");

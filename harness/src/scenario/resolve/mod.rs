@@ -50,6 +50,7 @@ use crate::yaml::At;
 use addresses::Pool;
 pub(crate) use findings::Findings;
 pub(crate) use hosts_and_rules::RuleFiles;
+pub(crate) use links::IPV6_MIN_MTU;
 pub(crate) use located::{Located, report};
 use lookup::Scene;
 pub(crate) use manifests::{LEFT_OUT, Manifests, NO_EFFECT, Object};

@@ -120,7 +120,11 @@ impl<'m> Builder<'m> {
         // A jump to a chain without a matching rule is omitted, unless that is why the packet is lost.
         let is_idle = |jump: &usize| jump + 1 == self.lines.len() && self.lines[*jump].kernel != Some(false);
         match open.jump.filter(is_idle) {
-            Some(jump) if open.is_endpoints => self.lines[jump].note = Some(self.unmatched(&open, &self.lines[jump])),
+            Some(jump) if open.is_endpoints => {
+                let unmatched = self.unmatched(&open, &self.lines[jump]);
+                let note = &mut self.lines[jump].note;
+                *note = Some(note.take().map_or_else(|| unmatched.clone(), |known| format!("{known}; {unmatched}")));
+            }
             Some(jump) => {
                 self.lines.truncate(jump);
                 self.passed += 1;

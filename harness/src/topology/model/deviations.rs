@@ -1,5 +1,7 @@
 //! How a network differs from the one that Kubernetes expects.
 
+use std::collections::BTreeSet;
+
 use svclab_rules::cluster::Impairment;
 
 use super::{Carrier, Interface, InterfaceKind, Netns, NetnsId, Role, Topology};
@@ -20,7 +22,7 @@ pub(crate) enum Deviation {
     BridgeCall(&'static str),
     /// Ports of bridges are not in hairpin mode.
     NoHairpin,
-    /// Links are down, impaired, or have another MTU than usual; a machine that is off has no other.
+    /// Links are down, impaired, or have another MTU than usual. All links of a machine that is off are down.
     Links,
 }
 
@@ -74,7 +76,7 @@ impl Topology {
         all
     }
 
-    /// The same network without deviations.
+    /// The same network without some of its deviations.
     pub(crate) fn without<'d>(&self, deviations: impl IntoIterator<Item = &'d Deviation>) -> Self {
         let mut topology = self.clone();
         for deviation in deviations {
@@ -87,32 +89,30 @@ impl Topology {
     /// A deviation in words, with its machines.
     pub(crate) fn words_of_deviation(&self, deviation: &Deviation) -> String {
         let own = self.namespaces.iter().filter(|netns| deviation.is_of(netns));
-        let mut places: Vec<&str> = match deviation {
-            Deviation::Links => own.flat_map(|netns| self.owners_of_unusual_links(netns)).collect(),
-            _ => own.map(|netns| netns.name.as_str()).collect(),
-        };
-        places.sort_unstable();
-        places.dedup();
-        let places = list(places, MAX_NAMED);
+        let places = || list(own.clone().map(|netns| netns.name.as_str()).collect::<BTreeSet<&str>>(), MAX_NAMED);
         match deviation {
-            Deviation::Setting(name, value) => format!("net.{name} = {value} on {places}"),
-            Deviation::BridgeCall(name) => format!("net.{name} = 0 on {places}"),
-            Deviation::NoHairpin => format!("no hairpin mode of bridge ports on {places}"),
-            Deviation::Links => format!("the link of {places}"),
+            Deviation::Setting(name, value) => format!("net.{name} = {value} on {}", places()),
+            Deviation::BridgeCall(name) => format!("net.{name} = 0 on {}", places()),
+            Deviation::NoHairpin => format!("no hairpin mode of bridge ports on {}", places()),
+            Deviation::Links => {
+                let links: BTreeSet<String> = own.flat_map(|netns| self.unusual_links(netns)).collect();
+                list(links.iter().map(String::as_str), MAX_NAMED)
+            }
         }
     }
 
-    fn owners_of_unusual_links<'t>(&'t self, netns: &'t Netns) -> Vec<&'t str> {
+    /// The links of a namespace that are not as usual, in words.
+    fn unusual_links(&self, netns: &Netns) -> Vec<String> {
         let unusual = netns.interfaces.iter().filter(|interface| !interface.is_usual());
-        let owners = unusual.filter_map(|interface| match interface.kind {
+        let links = unusual.filter_map(|interface| match interface.kind {
             InterfaceKind::VethOwner(far) | InterfaceKind::VethPeer(far) => {
                 let near = self.namespaces.get(far.netns)?.interface(far.index)?;
                 let (InterfaceKind::VethOwner(near) | InterfaceKind::VethPeer(near)) = near.kind else { return None };
-                Some(self.link_owner(near.netns, far.netns))
+                Some(format!("the link of {} {}", self.link_owner(near.netns, far.netns), interface.state_words()))
             }
             InterfaceKind::Bridge | InterfaceKind::Vxlan { .. } => None,
         });
-        owners.collect()
+        links.collect()
     }
 
     /// The owner of the link between two namespaces: the one farther from the underlay.
@@ -133,6 +133,15 @@ impl Interface {
         let mut usual = self.clone();
         usual.make_usual();
         usual == *self
+    }
+
+    /// What is unusual about its link, in words.
+    fn state_words(&self) -> String {
+        match self.carrier {
+            Carrier::Lost | Carrier::Down => "is down".to_owned(),
+            Carrier::Up if self.impairment != Impairment::default() => "is impaired".to_owned(),
+            Carrier::Up => format!("has an MTU of {}", self.mtu),
+        }
     }
 
     /// Restores the default settings of its link.

@@ -30,6 +30,7 @@ pub(super) fn read(rules: &RuleSet) -> Inferred {
         proxy: InferredProxy::default(),
         served: BTreeSet::new(),
         rejected: BTreeSet::new(),
+        dropped: BTreeSet::new(),
         firewalls: BTreeSet::new(),
         health_checks: BTreeMap::new(),
     };
@@ -67,6 +68,8 @@ struct Reader<'a> {
     served: BTreeSet<ChainHash>,
     /// The service ports whose connections are rejected: those that have no endpoints, also if old releases leave rules that lead to none.
     rejected: BTreeSet<ChainHash>,
+    /// The service ports whose chain for policy Local drops connections.
+    dropped: BTreeSet<ChainHash>,
     /// The service ports with chains of source ranges.
     firewalls: BTreeSet<ChainHash>,
     /// The ports of health checks without a comment, each with the number of its rules.
@@ -103,7 +106,9 @@ impl<'a> Reader<'a> {
             let drops = |rule: &Rule| {
                 rule.target == Some(Target::Drop) || rule.next_chain().is_some_and(|next| **next == *"KUBE-MARK-DROP")
             };
-            let leads_here = !chain.rules.is_empty() && !chain.rules.iter().any(drops);
+            let is_dropped = chain.rules.iter().any(drops);
+            let leads_here = !chain.rules.is_empty() && !is_dropped;
+            self.dropped.extend(is_dropped.then_some(hash));
             let port = self.port(hash, None);
             port.is_external_local = true;
             port.has_local_endpoints |= leads_here;
@@ -309,12 +314,14 @@ impl<'a> Reader<'a> {
     }
 
     fn finish(self) -> Inferred {
-        let Self { family, mut proxy, marked, mut ports, served, rejected, firewalls, health_checks, .. } = self;
+        let Self { family, mut proxy, marked, mut ports, served, rejected, dropped, firewalls, health_checks, .. } =
+            self;
         ports.iter_mut().for_each(|(hash, port)| port.has_unshown_source_ranges &= !firewalls.contains(hash));
         give_health_checks(&mut ports, health_checks);
-        for (_, port) in ports.iter_mut().filter(|(hash, _)| served.contains(hash) && !rejected.contains(hash)) {
+        for (hash, port) in ports.iter_mut().filter(|(hash, _)| served.contains(hash) && !rejected.contains(hash)) {
             if port.endpoints.is_empty() && port.local.is_empty() {
                 port.unshown_endpoints.insert(family);
+                port.has_endpoints_elsewhere |= dropped.contains(hash);
             }
         }
         let mut ports: Vec<InferredPort> = ports.into_values().collect();

@@ -8,7 +8,7 @@ use svclab_rules::cluster::{Cluster, Node};
 use svclab_rules::coverage::Coverage;
 use svclab_rules::ruleset::Unsupported;
 
-use super::Report;
+use super::{Report, before_services};
 use crate::documents;
 use crate::evidence::{Evidence, Format, NodeRules, OF_IPTABLES_NFT, Unread, node_rules, not_judged};
 use crate::input::{InputKind, limits};
@@ -153,9 +153,9 @@ fn kind_of(format: Format) -> InputKind {
     }
 }
 
-/// Returns notes on the accuracy of shares from a listing.
+/// Returns notes on what shares leave out, and on their accuracy in a listing.
 fn notes(node: &NodeRules) -> Vec<String> {
-    let mut notes = Vec::new();
+    let mut notes: Vec<String> = before_services::note(&node.rules).into_iter().collect();
     if let Some(digits) = node.rounded_digits {
         let draws = 0.5 * 10_f64.powi(-i32::try_from(digits).unwrap_or(i32::MAX)) * 2_f64.powi(31);
         let grouped = crate::text::grouped(draws.ceil() as u64);
@@ -177,11 +177,12 @@ fn notes(node: &NodeRules) -> Vec<String> {
 /// If rules cannot be generated, or other rules cannot be parsed.
 pub fn scenario_report(scenario: &Scenario, state: &Cluster, node: &Node) -> Result<Report, Unsupported> {
     let netns = format!("node/{}", node.name);
-    let mut all = Shares::default();
+    let (mut all, mut notes) = (Shares::default(), BTreeSet::new());
     for document in documents::generate(scenario, state)?.into_iter().filter(|document| document.netns == netns) {
         let Shares { cascades, structure_defects } = shares(&document.rules, &Coverage::all());
         all.cascades.extend(cascades);
         all.structure_defects.extend(structure_defects);
+        notes.extend(before_services::note(&document.rules));
     }
     let Shares { cascades, structure_defects } = all;
     let source = format!("node {} of {}, {}", node.name, printable(&scenario.file), InputKind::Scenario.words());
@@ -189,7 +190,7 @@ pub fn scenario_report(scenario: &Scenario, state: &Cluster, node: &Node) -> Res
         source,
         kind: InputKind::Scenario,
         is_part: false,
-        notes: Vec::new(),
+        notes: notes.into_iter().collect(),
         rules_not_read: None,
         structure_defects,
         cascades,

@@ -6,6 +6,7 @@
 //!
 //! The shares themselves are [`svclab_rules::cascade`]'s.
 
+mod before_services;
 pub mod console;
 mod figures;
 pub mod input;

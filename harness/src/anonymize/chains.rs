@@ -125,7 +125,9 @@ impl Chains {
     /// Adds an nftables chain or set, whose name contains the hashed text.
     fn add_named(&mut self, name: &str, names: &mut dyn Rename) {
         let new = self.replace(name, names);
-        if let (Some((old, _)), Some((new, _))) = (name.split_once('-'), new.split_once('-')) {
+        let (Some((old, _)), Some((new, _))) = (name.split_once('-'), new.split_once('-')) else { return };
+        // If nothing that was hashed is identifying in one name, the hash stays there, whatever it stands before elsewhere.
+        if self.0.get(old).is_none_or(|known| known != old) {
             self.0.insert(old.to_owned(), new.to_owned());
         }
     }

@@ -1,7 +1,8 @@
 //! Rules of one or several nodes → a scenario, with assumptions for everything they do not specify.
 //!
 //! 1. `dump`: the rules of a node, and what is inferred from them ([`svclab_rules::infer`]);
-//! 2. `surroundings`: nodes and pods; `objects`: all of it as Kubernetes objects, joined with those that the text shows;
+//! 2. `surroundings`: nodes and pods, from what is `known` of endpoints, by `placing` machines around them; `objects`: all of it as
+//!    Kubernetes objects, joined with those that the text shows;
 //! 3. `settings`: kube-proxy's configuration and the release with the closest rules;
 //! 4. `install`: the rules as a lab takes them, with those that a text does not show; `made_up`: those for values that no text shows.
 //!
@@ -10,9 +11,12 @@
 mod configuration;
 mod dump;
 mod install;
+mod known;
+mod machine;
 mod made_up;
 mod objects;
 mod placement;
+mod placing;
 mod settings;
 mod shown_nodes;
 mod surroundings;

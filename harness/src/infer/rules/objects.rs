@@ -9,7 +9,8 @@ use svclab_rules::cluster::{Cluster, Family, ObjectName, ProxyMode, Service};
 use svclab_rules::compare::MadeUp;
 use svclab_rules::infer::{Inferred, InferredPort};
 
-use super::surroundings::{Machine, Surroundings, families, lacking_elsewhere};
+use super::machine::Machine;
+use super::surroundings::{Surroundings, families, lacking_elsewhere};
 use crate::infer::endpoint_pods::EndpointPod;
 use crate::infer::merge::Objects;
 use crate::text::{counted, list};

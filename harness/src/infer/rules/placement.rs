@@ -9,7 +9,7 @@ use svclab_rules::cluster::Family;
 
 use super::super::accessors::{for_each_endpoint, ips, is_control_plane, node_ips, node_ranges, own_name};
 use super::super::merge::Objects;
-use super::surroundings::Machine;
+use super::machine::Machine;
 
 /// A node among the objects.
 struct Known {

@@ -77,11 +77,10 @@ fn evidence_report(evidence: &Evidence, file: &Path) -> Report {
     let mut sets: Vec<(&NodeRules, Vec<Cascade>)> = Vec::new();
     for node in &nodes {
         let Shares { cascades, structure_defects } = shares(&node.rules, &node.coverage);
-        if report.cascades.is_empty() {
+        if sets.is_empty() {
             report.kind = kind_of(node.format);
         }
         report.is_part |= !node.is_whole() && !cascades.is_empty();
-        report.cascades.extend(cascades.iter().cloned());
         report.structure_defects.extend(structure_defects);
         report.notes.extend(notes(node));
         if !cascades.is_empty() {
@@ -93,6 +92,7 @@ fn evidence_report(evidence: &Evidence, file: &Path) -> Report {
         report.places = sets.iter().flat_map(place).collect();
         report.notes.extend(differing(&sets));
     }
+    report.cascades = sets.into_iter().flat_map(|(_, cascades)| cascades).collect();
     if report.is_part && report.kind != InputKind::Listed {
         report
             .notes

@@ -117,7 +117,7 @@ fn a_part_of_a_table_is_read_and_said_to_be_one() {
     assert_eq!(report.notes, ["the text is an excerpt of a rule set: rules that it does not show are unknown"]);
 }
 
-/// The rule sets of several nodes are told apart, and services are named of which one lacks an endpoint.
+/// The cascades of several nodes have their places, and a note names services that lack an endpoint on one of them.
 #[test]
 fn the_rules_of_several_nodes_are_named() {
     let path = "../rules/tests/golden/clusterip-three-endpoints/v1.30-iptables/iptables-save.txt";

@@ -132,7 +132,7 @@ pub(super) fn endpoint_chains(inferred: &Inferred, parts: &[NodeRules]) -> Vec<R
         let groups =
             port.hash.into_iter().flat_map(|hash| ChainKind::ALL.map(|kind| format!("{}{hash}", kind.prefix())));
         let rules = groups.filter_map(|group| chains.get(group.as_str())).flat_map(|rules| rules.iter());
-        let leads = rules.filter_map(|rule| Some((&**rule.next_chain()?, named_endpoint(rule))));
+        let leads = rules.filter_map(|rule| Some((&**rule.next_chain()?, rule.named_endpoint())));
         let is_verified = is_verified(port);
         let leads: HashMap<&str, Option<SocketAddr>> =
             leads.filter(|(name, _)| !is_verified || !chains.contains_key(name)).collect();
@@ -147,11 +147,6 @@ pub(super) fn endpoint_chains(inferred: &Inferred, parts: &[NodeRules]) -> Vec<R
         }
     }
     found
-}
-
-/// The endpoint in a rule's comment: `default/web:http -> 10.244.1.10:8080`.
-fn named_endpoint(rule: &Rule) -> Option<SocketAddr> {
-    rule.comment()?.rsplit_once(" -> ")?.1.parse().ok()
 }
 
 fn destination(rule: &Rule) -> Option<SocketAddr> {

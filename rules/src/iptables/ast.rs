@@ -1,6 +1,7 @@
 //! Rule sets as values: tables, chains, rules.
 
 use std::collections::HashSet;
+use std::net::SocketAddr;
 
 use smallvec::SmallVec;
 
@@ -176,6 +177,11 @@ impl Rule {
             Match::Comment(text) => Some(&**text),
             _ => None,
         })
+    }
+
+    /// Returns the endpoint in a comment as `default/web:http -> 10.244.1.2:8080`.
+    pub fn named_endpoint(&self) -> Option<SocketAddr> {
+        self.comment()?.rsplit_once(" -> ")?.1.trim().parse().ok()
     }
 
     /// Returns the chain that the rule jumps or goes to.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
-use super::rule::{chance, destination, endpoint_in, frontend, host, lacks_protocol, no_endpoint, notes, recall};
+use super::rule::{chance, destination, frontend, host, lacks_protocol, no_endpoint, notes, recall};
 use super::structure::copies_of;
 use super::{MASQUERADE, NAMING, service_in, transport};
 use crate::chains::{
@@ -54,7 +54,7 @@ impl<'a> Table<'a> {
     fn lead(&self, rule: &'a Rule, number: usize) -> Option<Lead<'a>> {
         let chain = || rule.next_chain().filter(|next| NAMING.is_endpoint(next)).map(|next| To::Chain(next));
         let to = destination(rule).map(To::Address).or_else(chain)?;
-        Some(Lead { rule: number, to, recall: recall(rule, self.family), named: endpoint_in(rule) })
+        Some(Lead { rule: number, to, recall: recall(rule, self.family), named: rule.named_endpoint() })
     }
 }
 

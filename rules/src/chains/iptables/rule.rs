@@ -16,11 +16,6 @@ pub(crate) fn service_in(rule: &Rule) -> Option<&str> {
     rule.comment()?.split(' ').find(|word| word.contains('/'))
 }
 
-/// The endpoint in a comment as `default/web:http -> 10.244.1.2:8080`.
-pub(super) fn endpoint_in(rule: &Rule) -> Option<SocketAddr> {
-    rule.comment()?.rsplit_once(" -> ")?.1.trim().parse().ok()
-}
-
 /// Returns the protocol that a rule matches, if it has ports.
 pub(crate) fn transport(rule: &Rule) -> Option<Protocol> {
     let asked = rule.protocol.filter(|protocol| !protocol.negated).map(|protocol| protocol.value);

@@ -198,13 +198,16 @@ fn dnat(statement: &Statement) -> Option<SocketAddr> {
 /// Returns the service port and the endpoint in the name of a chain: `default/web/tcp/http` and `10.244.1.10/8080` of
 /// `endpoint-FLXOMXXM-default/web/tcp/http__10.244.1.10/8080`. Returns nothing if the name was truncated.
 fn named_endpoint(chain: &str) -> Option<(&str, &str)> {
-    let base = NAMING.endpoint_part(chain)?.split_once('-')?.1;
-    base.rsplit_once("__").filter(|_| !chain.ends_with("..."))
+    split_base(NAMING.endpoint_part(chain)?)
 }
 
 /// Returns the endpoint in the name of its chain after the prefix; nothing if the name was truncated.
 pub(crate) fn endpoint_of_base(base: &str) -> Option<SocketAddr> {
-    read(base.rsplit_once("__").filter(|_| !base.ends_with("..."))?.1)
+    read(split_base(base)?.1)
+}
+
+fn split_base(base: &str) -> Option<(&str, &str)> {
+    base.split_once('-')?.1.rsplit_once("__").filter(|_| !base.ends_with("..."))
 }
 
 /// Writes an endpoint as chain names do.

@@ -1,7 +1,8 @@
 //! The ways in which texts write addresses, other than those that the standard library reads.
 //!
 //! - in names of machines and pods: `ip-10-0-1-5`, `fd00-10-244--2.default.pod`; in those of variables: `ETCD_10_0_1_5_HOST`;
-//! - in names of reverse zones, whole or in part: `5.1.0.10.in-addr.arpa`, `8.b.d.0.1.0.0.2.ip6.arpa`.
+//! - in names of reverse zones, whole or in part: `5.1.0.10.in-addr.arpa`, `8.b.d.0.1.0.0.2.ip6.arpa`;
+//! - in patterns, whole or in part: `10\\.43\\.0\\.1`, `10\\.43\\.`, `10.43.0.x`, `10.43.*`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -21,6 +22,10 @@ pub(super) enum Notation {
     Underscored,
     /// `5.1.0.10`, in front of `.in-addr.arpa` and `.ip6.arpa`; of a network, only the labels of its prefix.
     Reversed,
+    /// `10.43`, before `.x` or `.*`; only the numbers of the network's prefix.
+    Partial,
+    /// `10\\.43`; of a network, only the numbers of its prefix.
+    Escaped,
 }
 
 impl Notation {
@@ -31,6 +36,11 @@ impl Notation {
             Self::Plain => ip.to_string(),
             Self::Dashed => ip.to_string().replace(['.', ':'], "-"),
             Self::Underscored => ip.to_string().replace('.', "_"),
+            Self::Partial | Self::Escaped => {
+                let text = ip.to_string();
+                let shown: Vec<&str> = text.split('.').take(usize::from(network.prefix_len()) / 8).collect();
+                shown.join(if self == Self::Escaped { "\\." } else { "." })
+            }
             Self::Reversed => {
                 let labels: Vec<String> = match ip {
                     IpAddr::V4(ip) => ip.octets().iter().map(u8::to_string).collect(),
@@ -82,10 +92,7 @@ pub(super) fn reversed(text: &str) -> Option<(IpNet, usize)> {
     let rest = &text[length..];
     let labels = || run.split('.').rev();
     let network: IpNet = if rest.starts_with("in-addr.arpa") {
-        let octets = labels().map(|label| label.parse::<u8>().ok()).collect::<Option<Vec<_>>>()?;
-        let mut all = [0; 4];
-        all.get_mut(..octets.len())?.copy_from_slice(&octets);
-        Ipv4Net::new(all.into(), 8 * u8::try_from(octets.len()).ok()?).ok()?.into()
+        network(&labels().map(|label| label.parse().ok()).collect::<Option<Vec<_>>>()?)?
     } else if rest.starts_with("ip6.arpa") && labels().all(|label| label.len() == 1) {
         let nibbles: String = labels().collect();
         let bits = u128::from_str_radix(&format!("{nibbles:0<32}"), 16).ok()?;
@@ -94,6 +101,51 @@ pub(super) fn reversed(text: &str) -> Option<(IpNet, usize)> {
         return None;
     };
     Some((network, run.len()))
+}
+
+/// Matches the first numbers of an address in a pattern at the start of a text.
+pub(super) fn pattern(text: &str) -> Option<(IpNet, usize, Notation)> {
+    escaped(text).map(|(network, length)| (network, length, Notation::Escaped)).or_else(|| {
+        let (network, length) = partial(text)?;
+        Some((network, length, Notation::Partial))
+    })
+}
+
+/// `10\\.43\\.`: two to four numbers with escaped dots between them.
+fn escaped(text: &str) -> Option<(IpNet, usize)> {
+    let (octets, length) = octets(text, "\\.")?;
+    (octets.len() > 1).then_some((network(&octets)?, length))
+}
+
+/// `10.43.x.x`: one to three numbers, and placeholders for the rest.
+fn partial(text: &str) -> Option<(IpNet, usize)> {
+    let (octets, length) = octets(text, ".")?;
+    let mut rest = text[length..].strip_prefix('.')?.chars();
+    let is_placeholder =
+        matches!(rest.next(), Some('x' | 'X' | '*')) && !rest.next().is_some_and(char::is_alphanumeric);
+    (octets.len() < 4 && is_placeholder).then_some((network(&octets)?, length))
+}
+
+/// Up to four numbers of an address with these marks between them, and their length.
+fn octets(text: &str, mark: &str) -> Option<(Vec<u8>, usize)> {
+    let (mut octets, mut length) = (Vec::new(), 0);
+    while octets.len() < 4 {
+        let start =
+            if octets.is_empty() { Some(0) } else { text[length..].starts_with(mark).then_some(length + mark.len()) };
+        let Some(start) = start else { break };
+        let digits = text[start..].bytes().take(4).take_while(u8::is_ascii_digit).count();
+        let Ok(octet) = text[start..start + digits].parse() else { break };
+        octets.push(octet);
+        length = start + digits;
+    }
+    (!octets.is_empty()).then_some((octets, length))
+}
+
+/// The network of all addresses that start with these numbers.
+fn network(octets: &[u8]) -> Option<IpNet> {
+    let mut all = [0; 4];
+    all.get_mut(..octets.len())?.copy_from_slice(octets);
+    Some(Ipv4Net::new(all.into(), 8 * u8::try_from(octets.len()).ok()?).ok()?.into())
 }
 
 #[cfg(test)]
@@ -129,6 +181,25 @@ mod tests {
         assert_eq!(dashed(text).map(|(ip, ..)| ip), expected);
         if let Some((ip, length, notation)) = dashed(text) {
             assert_eq!(notation.write(ip.into()), text[..length]);
+        }
+    }
+    #[rstest]
+    #[case(r"10\.43\.|x", Some(("10.43.0.0/16", r"10\.43")))]
+    #[case(r"10\.43\.0\.1$", Some(("10.43.0.1/32", r"10\.43\.0\.1")))]
+    #[case(r"10\.", None)]
+    #[case("10.43.0.x", Some(("10.43.0.0/24", "10.43.0")))]
+    #[case("10.43.X.X", Some(("10.43.0.0/16", "10.43")))]
+    #[case("10.43.*", Some(("10.43.0.0/16", "10.43")))]
+    #[case("172.x.x.x", Some(("172.0.0.0/8", "172")))]
+    #[case("1.30.xyz", None)]
+    #[case("1.30.2", None)]
+    #[case("300.43.x", None)]
+    fn patterns_are_written_as_read(#[case] text: &str, #[case] expected: Option<(&str, &str)>) {
+        let found = pattern(text);
+        let shown = found.map(|(network, length, _)| (network.to_string(), &text[..length]));
+        assert_eq!(shown, expected.map(|(network, numbers)| (network.to_owned(), numbers)));
+        if let Some((network, length, notation)) = found {
+            assert_eq!(notation.write(network), text[..length]);
         }
     }
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use ipnet::IpNet;
 
-use super::notation::{Notation, dashed, parts_ipv4, reversed};
+use super::notation::{Notation, dashed, parts_ipv4, pattern, reversed};
 use super::vocabulary::{is_known, is_ordinary_word};
 
 /// Name prefixes of pods' interfaces, which continue with a hash of the pod's name.
@@ -187,7 +187,13 @@ fn goes_on(text: &str) -> bool {
 /// Returns whether a word is one of the language, not a name.
 fn is_ordinary(text: &str, at: &Range<usize>, names: &HashSet<String>, wording: Wording) -> bool {
     let word = &text[at.clone()];
-    if wording == Wording::Command || !is_ordinary_word(word) || !stands_alone(text, at.start, word.len()) {
+    if wording == Wording::Command || !is_ordinary_word(word) {
+        return false;
+    }
+    if is_name_of_option(text, at) {
+        return true;
+    }
+    if !stands_alone(text, at.start, word.len()) {
         return false;
     }
     let [before, after] = neighbours(text, at);
@@ -198,6 +204,17 @@ fn is_ordinary(text: &str, at: &Range<usize>, names: &HashSet<String>, wording: 
     let is_shown_as_name =
         || is_quoted(text, at) || [before, after].iter().any(|next| NAMED.contains(&next.to_lowercase().as_str()));
     !is_argument && (!is_named() || wording == Wording::Sentence && !is_shown_as_name())
+}
+
+/// Returns whether a word is a part of the name of a long option, all of whose parts identify no one: `--write-config-to`.
+fn is_name_of_option(text: &str, at: &Range<usize>) -> bool {
+    let is_of_option = |letter: char| letter.is_alphanumeric() || letter == '-';
+    let before = text[..at.start].trim_end_matches(is_of_option);
+    let rest = &text[before.len()..];
+    let option = &rest[..rest.find(|letter| !is_of_option(letter)).unwrap_or(rest.len())];
+    let starts = before.chars().next_back().is_none_or(|letter| letter.is_whitespace() || "([`'\"".contains(letter));
+    let name = option.strip_prefix("--").filter(|_| starts);
+    name.is_some_and(|name| name.split('-').all(|part| is_known(part) || is_ordinary_word(part)))
 }
 
 /// Words next to which an ordinary word is a name: `the service front`, `the front pods`.
@@ -285,6 +302,7 @@ fn special(text: &str, before: Option<char>) -> Option<(usize, Token)> {
         .or_else(|| chain(text, before))
         .or_else(|| reversed(text).map(|(network, length)| (length, Token::Network(network, Notation::Reversed))))
         .or_else(|| dashed(text).map(|(ip, length, notation)| (length, Token::Address(ip, notation))))
+        .or_else(|| pattern(text).map(|(network, length, notation)| (length, Token::Network(network, notation))))
         .or_else(|| address(text))
 }
 
@@ -417,6 +435,7 @@ mod tests {
     #[case::argument("run it with -n work", Wording::Sentence, &["work"])]
     #[case::output("it should work in front", Wording::Output, &["work", "front"])]
     #[case::other_argument("-m other --name answer --names good", Wording::Output, &["answer", "good"])]
+    #[case::option("flags other than --write-config-to, and 'x --work', --shopfront-name", Wording::Output, &["shopfront"])]
     #[case::command("kubectl get svc fine", Wording::Command, &["fine"])]
     fn ordinary_words_are_names_by_their_place(
         #[case] text: &str,

@@ -115,9 +115,6 @@ fn place_of(node: &NodeRules) -> String {
     format!("{host}{}", node.place())
 }
 
-/// The beginnings of the names of chains that have the endpoints of their own node only.
-const LOCAL: [&str; 3] = ["KUBE-SVL-", "KUBE-XLB-", "local-"];
-
 /// The most services that are named.
 const MAX_NAMED: usize = 5;
 
@@ -131,7 +128,7 @@ fn differing(sets: &[(&NodeRules, Vec<Cascade>)]) -> Option<String> {
         let mut same = others.filter(|other| other.chain == cascade.chain);
         same.any(|other| endpoints(other) != endpoints(cascade))
     };
-    let is_of_all_nodes = |cascade: &&Cascade| !LOCAL.iter().any(|start| cascade.chain.starts_with(start));
+    let is_of_all_nodes = |cascade: &&Cascade| !cascade.is_local();
     let of_set = |(node, cascades): &(&NodeRules, Vec<Cascade>)| {
         let differing = cascades.iter().filter(is_of_all_nodes).filter(|cascade| differs(node, cascade));
         differing.map(|cascade| cascade.service.clone()).collect::<Vec<_>>()

@@ -211,8 +211,8 @@ impl<'a> Network<'a> {
     }
 
     /// The network without some of its deviations from what Kubernetes expects.
-    pub(crate) fn without<'d>(&self, deviations: impl IntoIterator<Item = &'d Deviation>) -> Self {
-        let topology = self.topology.without(deviations);
+    pub(crate) fn without_deviations<'d>(&self, deviations: impl IntoIterator<Item = &'d Deviation>) -> Self {
+        let topology = self.topology.without_deviations(deviations);
         let machines = self.machines.iter().zip(&topology.namespaces);
         let machines = machines.map(|(machine, netns)| machine.with_settings_of(netns, &topology)).collect();
         let (by_mac, near) = (self.by_mac.clone(), Arc::clone(&self.near));

@@ -20,7 +20,8 @@ pub(crate) struct Context<'a> {
     hosts: &'a [Host],
     /// The plan with its rules.
     pub(crate) network: Network<'a>,
-    /// The same rules in networks that deviate less from what Kubernetes expects, built only if a promise is broken.
+    /// The same rules in networks that deviate less from what Kubernetes expects, built only if a promise is broken; `None` if there is no
+    /// deviation.
     repaired: OnceLock<Option<Repaired<'a>>>,
     /// The same network with empty connection tables, `None` where they are empty already: needed in the same place.
     without_connections: OnceLock<Option<Network<'a>>>,
@@ -35,18 +36,16 @@ const MAX_NAMED: usize = 5;
 struct Repaired<'a> {
     /// Without any deviation.
     all: Network<'a>,
-    /// Without one deviation each, which is in words.
-    each: Vec<(String, Network<'a>)>,
+    /// Without one deviation each.
+    each: Vec<(Deviation, OnceLock<Network<'a>>)>,
 }
 
 impl<'a> Repaired<'a> {
-    /// `None` if there is no deviation.
     fn of(network: &Network<'a>) -> Option<Self> {
-        let topology = network.topology();
-        let deviations = topology.deviations();
-        let without = |one: &Deviation| (topology.words_of_deviation(one), network.without([one]));
-        let each = deviations.iter().map(without).collect();
-        (!deviations.is_empty()).then(|| Self { all: network.without(&deviations), each })
+        let deviations = network.topology().deviations();
+        let all = || network.without_deviations(&deviations);
+        let all = (!deviations.is_empty()).then(all)?;
+        Some(Self { all, each: deviations.into_iter().map(|one| (one, OnceLock::new())).collect() })
     }
 }
 
@@ -101,14 +100,17 @@ impl<'a> Context<'a> {
         if !holds(all) {
             return None;
         }
-        if let Some((words, _)) = each.iter().find(|(_, network)| holds(network)) {
-            return Some(words.clone());
-        }
         let topology = self.network.topology();
-        let mut needed = topology.deviations();
-        for one in topology.deviations() {
-            let fewer: Vec<Deviation> = needed.iter().filter(|other| **other != one).cloned().collect();
-            if holds(&self.network.without(&fewer)) {
+        let suffices = |(one, network): &&(Deviation, OnceLock<Network<'a>>)| {
+            holds(network.get_or_init(|| self.network.without_deviations([one])))
+        };
+        if let Some((one, _)) = each.iter().find(suffices) {
+            return Some(topology.words_of_deviation(one));
+        }
+        let mut needed: Vec<&Deviation> = each.iter().map(|(one, _)| one).collect();
+        for (one, _) in each {
+            let fewer: Vec<&Deviation> = needed.iter().copied().filter(|other| *other != one).collect();
+            if holds(&self.network.without_deviations(fewer.iter().copied())) {
                 needed = fewer;
             }
         }

@@ -315,5 +315,5 @@ fn deviations_are_named_and_removed() {
         "no hairpin mode of bridge ports on node/a, node/b",
     ];
     assert_eq!(words, expected);
-    assert_eq!(topology.without(&topology.deviations()).deviations(), []);
+    assert_eq!(topology.without_deviations(&topology.deviations()).deviations(), []);
 }

@@ -32,6 +32,7 @@ pub use read::{Shares, cascades, cascades_with_coverage, numgens, shares, struct
 
 use std::collections::HashMap;
 
+use crate::chains;
 pub use crate::chains::{Chance, Frontend, StructureDefect};
 use crate::cluster::Protocol;
 use crate::walk::Share;
@@ -86,6 +87,13 @@ pub struct Step {
 }
 
 impl Cascade {
+    /// Returns whether the chain's name says that its endpoints are those of the rules' own node: `KUBE-SVL`, `KUBE-XLB`, `local-`.
+    pub fn is_local(&self) -> bool {
+        [&chains::iptables::NAMING, &chains::nftables::NAMING]
+            .iter()
+            .any(|naming| matches!(naming.of(&self.chain), Some((chains::Kind::Group(chains::Policy::Local), _))))
+    }
+
     /// Returns whether returning clients get their endpoint, as far as the rules show.
     pub fn keeps_affinity(&self) -> bool {
         self.has_affinity && !self.defects.iter().any(|defect| defect.kind.is_of_affinity())

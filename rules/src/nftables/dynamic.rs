@@ -13,8 +13,8 @@ pub struct Dynamic {
 const DYNAMIC_SIZE: u32 = 65_535;
 
 impl Dynamic {
-    /// Creates the properties of a set as it is declared.
+    /// Creates the properties of a set as it is declared. nft sets no timeout for one of 0.
     pub(super) fn of(size: Option<u32>, timeout: Option<u32>) -> Self {
-        Self { size: size.unwrap_or(DYNAMIC_SIZE), timeout }
+        Self { size: size.unwrap_or(DYNAMIC_SIZE), timeout: timeout.filter(|seconds| *seconds > 0) }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use svclab_rules::cluster::Impairment;
 
-use super::{Carrier, Interface, InterfaceKind, Netns, NetnsId, Role, Topology};
+use super::{Carrier, Interface, InterfaceKind, Netns, Role, Topology};
 use crate::text::list;
 
 /// The names of the settings that pass bridged packets to iptables.
@@ -76,8 +76,8 @@ impl Topology {
         all
     }
 
-    /// The same network without some of its deviations.
-    pub(crate) fn without<'d>(&self, deviations: impl IntoIterator<Item = &'d Deviation>) -> Self {
+    /// The same network without these deviations.
+    pub(crate) fn without_deviations<'d>(&self, deviations: impl IntoIterator<Item = &'d Deviation>) -> Self {
         let mut topology = self.clone();
         for deviation in deviations {
             let own = topology.namespaces.iter_mut().filter(|netns| deviation.is_of(netns));
@@ -113,17 +113,6 @@ impl Topology {
             InterfaceKind::Bridge | InterfaceKind::Vxlan { .. } => None,
         });
         links.collect()
-    }
-
-    /// The owner of the link between two namespaces: the one farther from the underlay.
-    pub(crate) fn link_owner(&self, one: NetnsId, other: NetnsId) -> &str {
-        let distance = |netns: NetnsId| match self.namespaces[netns].role {
-            Role::Underlay => 0,
-            Role::Node => 1,
-            Role::Pod | Role::RoutingPod | Role::Host => 2,
-        };
-        let owner = if distance(one) > distance(other) { one } else { other };
-        &self.namespaces[owner].name
     }
 }
 

@@ -130,4 +130,15 @@ impl Topology {
             InterfaceKind::Bridge | InterfaceKind::Vxlan { .. } => None,
         }
     }
+
+    /// The owner of the link between two namespaces: the one farther from the underlay.
+    pub(crate) fn link_owner(&self, one: NetnsId, other: NetnsId) -> &str {
+        let distance = |netns: NetnsId| match self.namespaces[netns].role {
+            Role::Underlay => 0,
+            Role::Node => 1,
+            Role::Pod | Role::RoutingPod | Role::Host => 2,
+        };
+        let owner = if distance(one) > distance(other) { one } else { other };
+        &self.namespaces[owner].name
+    }
 }

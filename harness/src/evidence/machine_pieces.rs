@@ -6,6 +6,9 @@ use std::net::IpAddr;
 use super::model::{Contents, Evidence, Piece};
 use super::rules::{NodeRules, backend, folder};
 
+/// The leading bits that an address and the router of its network have in common, at least.
+const LEAST_COMMON_BITS: u32 = 16;
+
 /// The pieces that say something of a machine, by prompt, file and folder.
 pub(crate) struct MachinePieces<'e> {
     all: Vec<&'e Piece>,
@@ -53,14 +56,44 @@ impl<'e> MachinePieces<'e> {
         places.into_iter().map(|at| self.all[at]).filter(may_be_own).collect()
     }
 
-    /// The addresses of the machine with some rules.
+    /// The addresses of the machine with some rules. The one of each family that its default route uses comes first, as for the kubelet.
     pub(crate) fn addresses(&self, rules: &[NodeRules], is_alone: bool) -> Vec<IpAddr> {
         let of_piece = |piece: &'e Piece| match &piece.contents {
             Contents::Addresses(addresses, _) => addresses.as_slice(),
             _ => &[],
         };
-        self.of_machine(rules, is_alone).into_iter().flat_map(of_piece).copied().collect()
+        let pieces = self.of_machine(rules, is_alone);
+        let mut addresses: Vec<IpAddr> = pieces.iter().copied().flat_map(of_piece).copied().collect();
+        let sources = default_sources(&pieces, &addresses);
+        addresses.sort_by_key(|ip| !sources.contains(ip));
+        addresses
     }
+}
+
+/// The addresses that the first default route of each family uses: its source, else the address nearest to its router.
+fn default_sources(pieces: &[&Piece], addresses: &[IpAddr]) -> Vec<IpAddr> {
+    let of_piece = |piece: &&Piece| match &piece.contents {
+        Contents::Routes(routes) => routes.clone(),
+        _ => Vec::new(),
+    };
+    let defaults = pieces.iter().flat_map(of_piece).filter(|route| route.to.is_none());
+    let near = |via: IpAddr| {
+        let common = |ip: &IpAddr| match (via, *ip) {
+            (IpAddr::V4(via), IpAddr::V4(ip)) => (via.to_bits() ^ ip.to_bits()).leading_zeros(),
+            (IpAddr::V6(via), IpAddr::V6(ip)) => (via.to_bits() ^ ip.to_bits()).leading_zeros(),
+            _ => 0,
+        };
+        let nearest = addresses.iter().rev().max_by_key(|ip| common(ip))?;
+        (common(nearest) >= LEAST_COMMON_BITS).then_some(*nearest)
+    };
+    let sources = defaults.filter_map(|route| route.source.or_else(|| near(route.via?)));
+    let mut first: Vec<IpAddr> = Vec::new();
+    for source in sources {
+        if first.iter().all(|known| known.is_ipv4() != source.is_ipv4()) {
+            first.push(source);
+        }
+    }
+    first
 }
 
 /// The folders of which two files have rules of the same kind: those of two machines. The implementations of iptables have each their own.
@@ -87,4 +120,30 @@ pub(super) fn folders_of_several(evidence: &Evidence) -> HashSet<&str> {
         }
     }
     of_several
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+    use crate::evidence::{node_rules, read};
+
+    /// Vagrant's machines have a first network that all of them have the same address in.
+    #[rstest]
+    #[case::source("default via 192.168.56.1 dev eth1 proto dhcp src 192.168.56.11 metric 100", "192.168.56.11")]
+    #[case::router("default via 192.168.56.1 dev eth1", "192.168.56.11")]
+    #[case::first_network("default via 10.0.2.2 dev eth0 proto dhcp metric 100", "10.0.2.15")]
+    #[case::router_elsewhere("default via 169.254.1.1 dev eth0", "10.0.2.15")]
+    fn the_address_of_the_default_route_comes_first(#[case] route: &str, #[case] expected: IpAddr) {
+        let text = format!(
+            "$ iptables-save\n*nat\n:PREROUTING ACCEPT [0:0]\n-A PREROUTING -j KUBE-SERVICES\nCOMMIT\n$ ip -4 addr\n\
+             2: eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc fq state UP\n    inet 10.0.2.15/24 scope global eth0\n\
+             3: eth1: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc fq state UP\n    inet 192.168.56.11/24 scope global eth1\n\
+             $ ip route\n{route}\n"
+        );
+        let evidence = read(&text);
+        let addresses = MachinePieces::of(&evidence).addresses(&node_rules(&evidence), true);
+        assert_eq!((addresses.len(), addresses[0]), (2, expected));
+    }
 }

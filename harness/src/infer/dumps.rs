@@ -42,7 +42,11 @@ pub(super) fn dumps(
     notes.extend(unshown::words(&unshown).map(Assumption::Assumed));
     let all = sets.clone();
     for group in groups(sets, given) {
-        let Some(dump) = Dump::of(group.node.clone().unwrap_or_default(), group.sets, counts_empty) else { continue };
+        let Some(mut dump) = Dump::of(group.node.clone().unwrap_or_default(), group.sets, counts_empty) else {
+            continue;
+        };
+        let prompted = dump.parts.iter().find_map(|part| part.host.clone());
+        dump.host = prompted.or_else(|| host_of(evidence, &dump.parts).map(str::to_owned));
         match dumps.iter().find_map(|known| Some((known, words_of_same_node(known, &dump)?))) {
             Some((known, why)) => left_out.push(format!(
                 "the rules from {} {why} like those from {}, so they are of the same node at another time; \
@@ -129,11 +133,11 @@ fn shared_address(one: &Dump, other: &Dump) -> Option<IpAddr> {
         let all = dump.inferred.proxy.node_port_addresses.iter();
         all.copied().filter(|ip| !ip.is_loopback()).collect()
     };
-    let host = |dump: &Dump| dump.parts.iter().find_map(|part| part.host.clone());
     let are_given = !one.node.is_empty() && !other.node.is_empty();
     let are_two =
         |names: (Option<String>, Option<String>)| names.0.zip(names.1).is_some_and(|(one, other)| one != other);
-    let are_of_two = are_given || are_two((host(one), host(other))) || are_two((heading(one), heading(other)));
+    let are_of_two =
+        are_given || are_two((one.host.clone(), other.host.clone())) || are_two((heading(one), heading(other)));
     own(one).into_iter().next().filter(|_| !are_of_two && own(one) == own(other))
 }
 
@@ -163,8 +167,6 @@ fn name_nodes(dumps: &mut [Dump], places: &[String], evidence: &Evidence, object
     let pieces = MachinePieces::of(evidence);
     for at in 0..dumps.len() {
         dumps[at].addresses = pieces.addresses(&dumps[at].parts, is_alone);
-        let prompted = dumps[at].parts.iter().find_map(|part| part.host.clone());
-        dumps[at].host = prompted.or_else(|| host_of(evidence, &dumps[at].parts).map(str::to_owned));
         notes.extend(serve_on_own(&mut dumps[at]));
         if dumps[at].node.is_empty() {
             let taken: BTreeSet<&str> = dumps.iter().map(|dump| dump.node.as_str()).collect();

@@ -133,6 +133,17 @@ fn nodes_may_share_some_addresses() {
     assert!(said.contains("are those of nodes"), "{said}");
 }
 
+/// Machines that serve node ports on the same address only are two if `uname -a` names two.
+#[test]
+fn names_of_machines_separate_nodes_with_one_address() {
+    let recording = golden("nodeport-cluster/v1.36-nftables/nft-ruleset.txt").replace("192.168.10.11", "172.17.0.1");
+    let of = |name: &str| format!("Linux {name} 6.8.0-45-generic #45-Ubuntu SMP x86_64 GNU/Linux\n{recording}");
+    let (said, _) = verified(&[("1.txt", &of("blue")), ("2.txt", &of("green"))]);
+    assert!(said.contains("are those of nodes blue, green"), "{said}");
+    let (said, _) = verified(&[("1.txt", &recording), ("2.txt", &recording)]);
+    assert!(said.contains("of the same node at another time"), "{said}");
+}
+
 /// What a configuration says counts, alone or in the ConfigMap of kubeadm.
 #[rstest]
 #[case::alone(false)]

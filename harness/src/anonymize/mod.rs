@@ -27,14 +27,12 @@ mod vocabulary;
 mod wording;
 mod words;
 
-use std::path::Path;
-
 pub use verification::{Behaviour, Proof};
 
 use self::chains::Chains;
 use self::key::Key;
 use self::scan::Scan;
-use crate::evidence::{Evidence, SourceError, read, unwrapped, visit};
+use crate::evidence::{Evidence, Source, SourceError, read, unwrapped, visit};
 
 /// A text of an input.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,14 +56,14 @@ pub struct Anonymized {
     pub proof: Proof,
 }
 
-/// Replaces identifying names and addresses in a file, a folder or an archive. The same seed gives the same result.
+/// Replaces identifying names and addresses in a source. The same seed gives the same result.
 ///
 /// # Errors
 ///
 /// The files that cannot be read.
-pub fn anonymize(path: &Path, seed: Option<&str>) -> Result<Anonymized, SourceError> {
+pub fn anonymize(source: &Source, seed: Option<&str>) -> Result<Anonymized, SourceError> {
     let (mut texts, mut left_out) = (Vec::new(), Vec::new());
-    visit(path, &mut |name, text| match text {
+    visit(source, &mut |name, text| match text {
         Ok(text) => texts.push(Text { name: name.map(str::to_owned), text }),
         Err(reason) => left_out.push((name.unwrap_or_default().to_owned(), reason)),
     })?;

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use super::console::Console;
 use super::failure::Failure;
-use super::{Exit, diagnostics, load, text_of};
-use svclab::evidence::{self, Evidence, Format};
+use super::{Exit, diagnostics, load};
+use svclab::evidence::{self, Evidence, Format, Source};
 use svclab::infer::{self, Assumed, Assumption, Connections, from_evidence};
 use svclab::input::{self, Diagnostic, Diagnostics, Reach, Span, is_manifest, is_scenario, unreadable};
 use svclab::scenario::{Scenario, Tests, print};
@@ -50,13 +50,19 @@ pub(super) struct InputText {
 
 /// Reads an input; returns it with its name in messages; `-` is standard input.
 pub(super) fn input(path: &Path) -> Result<(PathBuf, Input), Diagnostics> {
-    if is_collection(path) {
-        return Ok((path.to_owned(), Input::Evidence(collected(path)?)));
+    let source = source(path)?;
+    let file = source.name().to_owned();
+    if source.is_archive() || is_collection(path) {
+        return Ok((file, Input::Evidence(collected(&source)?)));
     }
-    let (file, text) = text_of(path);
-    let text = text.map_err(|error| unreadable(&file, &error))?;
+    let text = source.text().map_err(|error| unreadable(&file, &error))?;
     let input = classify(&file, text);
     Ok((file, input))
+}
+
+/// Returns what a path names; `-` is standard input, which is read.
+pub(super) fn source(path: &Path) -> Result<Source, Diagnostics> {
+    Source::of(path).map_err(|error| unreadable(Path::new(input::STANDARD_INPUT), &error))
 }
 
 /// Returns the kind of a text.
@@ -89,7 +95,7 @@ fn is_collection(path: &Path) -> bool {
     if path.is_dir() {
         return input::find(&[path.to_owned()]).is_ok_and(|found| found.files.is_empty() && found.left_out.is_empty());
     }
-    evidence::is_archive(path)
+    Source::Path(path.to_owned()).is_archive()
 }
 
 impl Input {
@@ -232,19 +238,20 @@ pub(super) fn scenarios_from_rules(paths: [&PathBuf; 2], console: &Console) -> O
 
 /// Returns the evidence in an input of any kind, and the input's name in messages.
 pub(super) fn evidence_of(path: &Path) -> Result<(PathBuf, Evidence), Diagnostics> {
-    if path.is_dir() || evidence::is_archive(path) {
-        return Ok((path.to_owned(), collected(path)?));
+    let source = source(path)?;
+    let file = source.name().to_owned();
+    if source.is_archive() || source.is_folder() {
+        return Ok((file, collected(&source)?));
     }
-    let (file, text) = text_of(path);
-    let text = text.map_err(|error| unreadable(&file, &error))?;
+    let text = source.text().map_err(|error| unreadable(&file, &error))?;
     let evidence = evidence::read_file(&file, &text);
     Ok((file, evidence))
 }
 
 /// Returns the evidence in a folder or archive.
-fn collected(path: &Path) -> Result<Evidence, Diagnostics> {
-    evidence::from_path(path).map_err(|error| {
-        let errors = vec![Diagnostic::new(Span::start_of(path), error.message, error.help)];
+fn collected(source: &Source) -> Result<Evidence, Diagnostics> {
+    evidence::from_source(source).map_err(|error| {
+        let errors = vec![Diagnostic::new(Span::start_of(source.name()), error.message, error.help)];
         Diagnostics { errors, ..Diagnostics::default() }
     })
 }

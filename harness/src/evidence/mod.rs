@@ -8,7 +8,9 @@
 //!
 //! Nothing is left out silently: every line belongs to a piece, is prose, or is listed as unread.
 
+mod archive;
 mod blocks;
+mod collected;
 mod command;
 mod dictionary;
 mod endpoints;
@@ -54,6 +56,6 @@ pub(crate) use releases::releases;
 pub use rules::{NodeRules, node_rules, not_judged};
 pub(crate) use rules::{has_word, other_mode, others, words_of_other};
 pub(crate) use source::visit;
-pub use source::{SourceError, from_path, is_archive, read_file};
+pub use source::{Source, SourceError, from_source, read_file};
 #[doc(hidden)]
 pub use unwrapped::unwrapped;

@@ -13,9 +13,12 @@ const SHOWN: usize = 20;
 pub fn render(path: &Path, evidence: &Evidence, settings: Settings) -> String {
     let mut page = Page::new(settings);
     for piece in &evidence.pieces {
+        let is_one = piece.first == piece.last;
+        let lines = if is_one { piece.first.to_string() } else { format!("{}-{}", piece.first, piece.last) };
         let place = match &piece.file {
-            Some(file) => format!("{file}:{}-{}", piece.first, piece.last),
-            None => format!("lines {}-{}", piece.first, piece.last),
+            Some(file) => format!("{file}:{lines}"),
+            None if is_one => format!("line {lines}"),
+            None => format!("lines {lines}"),
         };
         let command = piece.command.as_ref().map(|text| format!("  `{}`", one_line(text))).unwrap_or_default();
         let words = page.paint(STRONG, piece.format.words());

@@ -150,12 +150,22 @@ pub(crate) fn is_outside(error: &io::Error) -> bool {
 ///
 /// As [`read_file`].
 pub fn read_limited(file: impl Read) -> io::Result<String> {
+    text_of_bytes(read_bytes(file)?)
+}
+
+/// Reads at most [`FILE_BYTES`] bytes.
+pub(crate) fn read_bytes(file: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let limit = FILE_BYTES as u64 + 1;
     file.take(limit).read_to_end(&mut bytes)?;
     if bytes.len() as u64 == limit {
         return Err(io::Error::new(io::ErrorKind::InvalidData, format!("longer than {} MiB", FILE_BYTES >> 20)));
     }
+    Ok(bytes)
+}
+
+/// The text of bytes in UTF-8 or UTF-16.
+pub(crate) fn text_of_bytes(bytes: Vec<u8>) -> io::Result<String> {
     if let Some(text) = from_utf16(&bytes) {
         return Ok(text);
     }

@@ -17,7 +17,7 @@ mod suggestions;
 
 pub use diagnostics::{Diagnostic, Diagnostics, Label, Span};
 pub use files::{Reach, read_file, unreadable};
-pub(crate) use files::{folder_of, from_utf16, is_outside};
+pub(crate) use files::{folder_of, from_utf16, is_outside, read_bytes, text_of_bytes};
 pub use files::{read_argument, read_limited};
 pub use find::{FindError, Found, IGNORED, find, is_manifest};
 pub use groups::Group;

@@ -65,3 +65,31 @@ fn several_files_do_not_go_to_standard_output() {
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("help: Name an archive"));
 }
+
+/// Standard input is read like a file: a text, or an archive as a collector writes it to a pipe.
+#[test]
+fn standard_input_is_anonymized() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = "-A KUBE-SERVICES -d 10.96.7.7/32 -p tcp -m comment --comment \"acme/front:http cluster IP\" -m tcp --dport 80 \
+                -j KUBE-SVC-AAAAAAAAAAAAAAAA\n";
+    let file = folder.path().join("rules.txt");
+    fs::write(&file, text).expect("a file");
+    let archive = folder.path().join("rules.tar.gz");
+    let tar = Command::new("tar").arg("-czf").arg(&archive).arg("-C").arg(folder.path()).arg("rules.txt").status();
+    assert!(tar.expect("tar starts").success());
+    let piped = |input: &Path, arguments: &[&str]| {
+        let stdin = fs::File::open(input).expect("it is there");
+        let output =
+            Command::new(env!("CARGO_BIN_EXE_svclab")).args(arguments).stdin(stdin).output().expect("svclab starts");
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let (code, anonymized) = piped(&file, &["dump", "anonymize", "-", "--seed", "x"]);
+    assert_eq!(code, Some(0), "{anonymized}");
+    assert!(anonymized.contains("cluster IP") && !anonymized.contains("acme"), "{anonymized}");
+    let new = folder.path().join("new.tar.gz");
+    let (code, _) = piped(&archive, &["dump", "anonymize", "-", "--seed", "x", "-o", &new.to_string_lossy()]);
+    assert_eq!(code, Some(0));
+    let (code, shown) = piped(&new, &["dump", "show", "-"]);
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(shown.contains("rules.txt:1  iptables-save: 1 rule"), "{shown}");
+}

@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 
 use rstest::rstest;
 use svclab::diff::{self, diff};
-use svclab::evidence;
+use svclab::evidence::{self, Source};
 use svclab::infer::{self, Assumed};
 use svclab::lint::lint;
 use svclab::verify::{Options, verify};
@@ -344,6 +344,6 @@ fn a_text_that_is_compressed_twice_is_an_error() {
     };
     let path = folder.path().join("rules.gz");
     std::fs::write(&path, zipped(&zipped(saved().as_bytes()))).expect("a file");
-    let error = evidence::from_path(&path).expect_err("an error");
+    let error = evidence::from_source(&Source::Path(path)).expect_err("an error");
     assert!(error.to_string().contains("compressed twice"), "{error}");
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::path::Path;
 
-use svclab::evidence::{self, Evidence, node_rules};
+use svclab::evidence::{self, Evidence, Source, node_rules};
 
 use samples::samples;
 
@@ -82,7 +82,7 @@ fn evidence_of(format: &str, text: &str) -> Evidence {
     header.set_cksum();
     archive.append_data(&mut header, "node-1/iptables-save.txt", text.as_bytes()).unwrap();
     archive.finish().unwrap();
-    evidence::from_path(&path).unwrap()
+    evidence::from_source(&Source::Path(path)).unwrap()
 }
 
 /// What is read: the rules, one by one with how often they are there, the number of objects, and that of entries of each other format.

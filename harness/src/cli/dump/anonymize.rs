@@ -10,6 +10,7 @@ use tar::{Builder, Header};
 use crate::cli::Exit;
 use crate::cli::console::Console;
 use crate::cli::failure::Failure;
+use crate::cli::inputs::source;
 use svclab::anonymize::{Anonymized, Behaviour, Proof, Text, anonymize};
 use svclab::text::{counted, grouped, one_line};
 
@@ -21,7 +22,7 @@ use svclab::text::{counted, grouped, one_line};
 /// is parsed again: exits with 1 if a block is not parsed as before, or if the rules handle a packet differently.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// A file, folder or archive (tar, tar.gz, zip).
+    /// A file, folder or archive (tar, tar.gz, zip); `-` for standard input.
     input: PathBuf,
     /// The file to write; `-` for standard output.
     #[arg(short, long, value_name = "FILE", default_value = "-")]
@@ -34,8 +35,9 @@ pub(super) struct Args {
 /// Runs the command.
 pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     super::keeps_inputs(&args.output, std::slice::from_ref(&args.input))?;
+    let source = source(&args.input)?;
     let anonymized =
-        anonymize(&args.input, args.seed.as_deref()).map_err(|error| Failure::new(error.to_string(), error.help))?;
+        anonymize(&source, args.seed.as_deref()).map_err(|error| Failure::new(error.to_string(), error.help))?;
     let Anonymized { texts, replaced, left_out, proof } = anonymized;
     if !proof.left.is_empty() {
         let some: Vec<String> = proof.left.iter().take(3).map(|part| format!("`{}`", one_line(part))).collect();

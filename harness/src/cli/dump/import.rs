@@ -7,7 +7,7 @@ use crate::cli::Exit;
 use crate::cli::console::Console;
 use crate::cli::failure::Failure;
 use crate::cli::inputs::ConnectionArgs;
-use svclab::evidence::is_archive;
+use svclab::evidence::Source;
 use svclab::infer::{NodeFile, from_evidence, tests};
 use svclab::scenario::print;
 use svclab::text::{one_line, printable};
@@ -36,6 +36,7 @@ pub(super) struct Args {
 fn inputs(args: &Args) -> Result<Vec<PathBuf>, Failure> {
     let mut inputs = args.inputs.clone();
     let named = args.node.iter().filter(|node| !node.file.is_empty()).map(|node| PathBuf::from(&node.file));
+    let is_archive = |path: &PathBuf| Source::Path(path.clone()).is_archive();
     // A file in a given folder or archive is already included. Archives in archives are not read.
     let has = |input: &PathBuf, file: &PathBuf| match () {
         () if input == file => true,

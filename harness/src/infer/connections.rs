@@ -1,6 +1,6 @@
 //! Entries of connection tables that a text shows → those that a scenario restores.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 
 use ipnet::IpNet;
@@ -44,24 +44,27 @@ fn notes(evidence: &Evidence, cluster: &Cluster) -> Vec<Assumption> {
         return Vec::new();
     }
     let frontends = Frontends::of(evidence, cluster);
-    let endpoints: HashSet<IpAddr> = endpoint_addresses(cluster).collect();
     let of_services: Vec<&Connection> = entries.iter().copied().filter(|entry| frontends.have(entry)).collect();
     let words = format!(
         "connections are not restored without --connections: {} of the dump, {} of them to a Service",
         counted(entries.len(), "entry"),
         of_services.len()
     );
-    let is_stale = |entry: &&&Connection| !endpoints.contains(&entry.reply.source);
-    let stale: Vec<&&Connection> = of_services.iter().filter(is_stale).collect();
+    let stale: Vec<&&Connection> = of_services.iter().filter(|entry| !frontends.have_endpoint(entry)).collect();
     // Without them, nothing may be wrong with the rules.
     let note = if stale.is_empty() { Assumption::Assumed } else { Assumption::StaleConnections };
     let mut notes = vec![note(words)];
     notes.extend(stale.into_iter().take(MAX_NAMED).map(|entry| {
         let (from, to) = (&entry.original, &entry.reply);
         let port = from.destination_port.map(|port| format!(" port {port}")).unwrap_or_default();
+        let what = if to.source == from.destination {
+            "is not translated".to_owned()
+        } else {
+            format!("leads to {}, which is not an endpoint of that Service", to.source)
+        };
         Assumption::StaleConnections(format!(
-            "the {} connection from {} to {}{port} (line {}) is answered by {}, which is not an endpoint",
-            entry.protocol, from.source, from.destination, entry.line, to.source
+            "the {} connection from {} to {}{port} (line {}) {what}",
+            entry.protocol, from.source, from.destination, entry.line
         ))
     }));
     notes
@@ -127,34 +130,63 @@ fn restored(entries: &[ConntrackEntry], excess: usize, others: usize) -> String 
 }
 
 /// The destinations of connections to Services.
-struct Frontends {
-    addresses: HashSet<IpAddr>,
+struct Frontends<'c> {
+    addresses: HashMap<IpAddr, Vec<&'c ObjectName>>,
     nodes: HashSet<IpAddr>,
     ports: HashSet<(Protocol, u16)>,
-    node_ports: HashSet<(Protocol, u16)>,
+    node_ports: HashMap<(Protocol, u16), &'c ObjectName>,
+    /// The addresses of endpoints of each Service.
+    endpoints: HashMap<&'c ObjectName, HashSet<IpAddr>>,
     /// Whether the text shows all ports of Services: a connection to another port is one to a port that was removed.
     are_all: bool,
 }
 
-impl Frontends {
-    fn of(evidence: &Evidence, cluster: &Cluster) -> Self {
-        let ports = || cluster.services.iter().flat_map(|service| &service.ports);
-        Self {
-            addresses: cluster.services.iter().flat_map(service_addresses).collect(),
+impl<'c> Frontends<'c> {
+    fn of(evidence: &Evidence, cluster: &'c Cluster) -> Self {
+        let mut found = Self {
+            addresses: HashMap::new(),
             nodes: cluster.nodes.iter().flat_map(|node| node.addresses()).collect(),
-            ports: ports().map(|port| (port.protocol, port.port)).collect(),
-            node_ports: ports().filter_map(|port| Some((port.protocol, port.node_port?))).collect(),
+            ports: HashSet::new(),
+            node_ports: HashMap::new(),
+            endpoints: HashMap::new(),
             are_all: node_rules(evidence).iter().all(NodeRules::has_translations),
+        };
+        for service in &cluster.services {
+            for address in service_addresses(service) {
+                found.addresses.entry(address).or_default().push(&service.name);
+            }
+            let ports = &service.ports;
+            found.ports.extend(ports.iter().map(|port| (port.protocol, port.port)));
+            let node_ports = ports.iter().filter_map(|port| Some(((port.protocol, port.node_port?), &service.name)));
+            found.node_ports.extend(node_ports);
         }
+        for slice in &cluster.slices {
+            let addresses = slice.endpoints.iter().flat_map(|one| one.addresses.iter().copied());
+            found.endpoints.entry(&slice.service).or_default().extend(addresses);
+        }
+        found
+    }
+
+    /// The Services that a connection was opened to.
+    fn services(&self, connection: &Connection) -> Vec<&'c ObjectName> {
+        let to = &connection.original;
+        let port = connection.protocol.parse().ok().zip(to.destination_port);
+        let is_port = self.are_all || port.is_some_and(|port| self.ports.contains(&port));
+        let by_address = self.addresses.get(&to.destination).filter(|_| is_port).into_iter().flatten().copied();
+        let is_node = self.nodes.contains(&to.destination);
+        let by_node_port = port.and_then(|port| self.node_ports.get(&port).copied()).filter(|_| is_node);
+        by_address.chain(by_node_port).collect()
     }
 
     /// Whether a connection was opened to one of them.
     fn have(&self, connection: &Connection) -> bool {
-        let to = &connection.original;
-        let port = connection.protocol.parse().ok().zip(to.destination_port);
-        let is_one = |ports: &HashSet<(Protocol, u16)>| port.is_some_and(|port| ports.contains(&port));
-        self.addresses.contains(&to.destination) && (self.are_all || is_one(&self.ports))
-            || self.nodes.contains(&to.destination) && is_one(&self.node_ports)
+        !self.services(connection).is_empty()
+    }
+
+    /// Whether a connection to one of them leads to an endpoint of the Service.
+    fn have_endpoint(&self, connection: &Connection) -> bool {
+        let endpoints = self.services(connection).into_iter().filter_map(|service| self.endpoints.get(service));
+        endpoints.flatten().any(|ip| *ip == connection.reply.source)
     }
 }
 
@@ -230,8 +262,4 @@ fn senders(entries: &[ConntrackEntry], scenario: &mut Scenario) -> Vec<String> {
 /// Whether an address is in the range that ranges of nodes are part of.
 fn is_near(ranges: &[IpNet], ip: IpAddr) -> bool {
     ranges.iter().any(|range| wide(*range, Family::of(range.addr())).contains(&ip))
-}
-
-fn endpoint_addresses(cluster: &Cluster) -> impl Iterator<Item = IpAddr> {
-    cluster.slices.iter().flat_map(|slice| &slice.endpoints).flat_map(|one| one.addresses.iter().copied())
 }

@@ -156,7 +156,11 @@ fn connections_of_a_dump_are_restored_where_asked() {
     );
     // Nothing is wrong with the rules, so the stale entry is reported without `-v`.
     let important = assumed.assumptions.iter().filter(|one| one.may_hide_a_defect());
-    assert!(important.map(ToString::to_string).any(|words| words.contains("is answered by 10.244.2.99")));
+    assert!(
+        important
+            .map(ToString::to_string)
+            .any(|words| words.contains("leads to 10.244.2.99, which is not an endpoint"))
+    );
     let (text, again) = read_again(&imported_with(&text, Connections::Restored));
     let entries: Vec<String> = again.connections.iter().map(ToString::to_string).collect();
     let expected =

@@ -7,7 +7,6 @@ use serde_json::Value;
 use svclab_rules::cluster::ProxyMode;
 use svclab_rules::infer::{Infer, Inferred};
 
-use super::Assumption;
 use super::accessors::{ips, is_control_plane, node_ips, node_ranges};
 use super::machines::{groups, is_of_same_machine, split_by_backend};
 use super::merge::Objects;
@@ -16,6 +15,7 @@ use super::node_file::{NodeFile, sanitized};
 use super::node_port_addresses::find_unassigned;
 use super::rules::{Dump, HERE};
 use super::unshown::{self, Unshown};
+use super::{Assumption, hairpins};
 use crate::evidence::{Evidence, MachinePieces, NodeRules, has_word, host_of, node_rules, words_of_other};
 use crate::text::{list, one_line};
 
@@ -76,6 +76,7 @@ pub(super) fn dumps(
         let (words, changed) = adopt_names(&mut dump.inferred, &services);
         renamed.extend(words);
         renamed.extend(meant(&mut dump.inferred, &pods));
+        renamed.extend(hairpins::assign(&mut dump.inferred, objects));
         dump.renamed = changed;
         dump.parts.iter_mut().for_each(|part| unshown::remove(&unshown, part));
         dump.renamed.extend(endpoint_chains(&dump.inferred, &dump.parts));

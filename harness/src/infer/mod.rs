@@ -20,6 +20,7 @@ mod endpoint_nodes;
 mod endpoint_pods;
 mod evidence;
 mod flow_args;
+mod hairpins;
 mod interfaces;
 mod machines;
 mod merge;

@@ -4,6 +4,7 @@ mod assumptions;
 mod filters;
 mod hidden;
 mod iptables_nft;
+mod made_up;
 mod nft;
 
 use std::collections::BTreeSet;

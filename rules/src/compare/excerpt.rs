@@ -274,10 +274,11 @@ fn complete_table(
     (added, partial): (&mut usize, &mut Vec<(String, String)>),
 ) {
     let name = nft_table(written.family);
-    // Addresses of services that appear nowhere else are dropped with these.
+    // Addresses and endpoints of services that appear nowhere else are dropped with these.
     let lists_services = ["service-ips", "no-endpoint-services"].iter().all(|map| coverage.has_chain(name, map));
-    if let Some(known) = own.sets.iter_mut().find(|set| &*set.name == "cluster-ips").filter(|_| !lists_services) {
-        let listed = written.set("cluster-ips").map(|set| set.elements.as_slice()).unwrap_or_default();
+    for name in ["cluster-ips", "hairpin-connections"].iter().filter(|_| !lists_services) {
+        let Some(known) = own.sets.iter_mut().find(|set| *set.name == **name) else { continue };
+        let listed = written.set(name).map(|set| set.elements.as_slice()).unwrap_or_default();
         known.elements.retain(|one| listed.iter().any(|other| other.key == one.key));
     }
     for chain in written.chains {

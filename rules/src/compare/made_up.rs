@@ -8,6 +8,8 @@ use std::net::IpAddr;
 pub struct MadeUp {
     /// Addresses of services.
     pub addresses: BTreeSet<IpAddr>,
+    /// Addresses of endpoints.
+    pub endpoints: BTreeSet<IpAddr>,
     /// Node ports, those of health checks included.
     pub node_ports: BTreeSet<u16>,
 }

@@ -214,6 +214,8 @@ pub struct InferredProxy {
     pub elsewhere: BTreeSet<IpAddr>,
     /// Endpoints with their ports that rules do not treat as those of their own node.
     pub not_in_hairpin_set: BTreeSet<SocketAddr>,
+    /// The endpoints that `hairpin-connections` lists: those of their own node.
+    pub in_hairpin_set: BTreeSet<(Protocol, SocketAddr)>,
 }
 
 impl InferredProxy {
@@ -229,6 +231,7 @@ impl InferredProxy {
         self.here.extend(other.here);
         self.elsewhere.extend(other.elsewhere);
         self.not_in_hairpin_set.extend(other.not_in_hairpin_set);
+        self.in_hairpin_set.extend(other.in_hairpin_set);
     }
 }
 

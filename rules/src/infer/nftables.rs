@@ -238,10 +238,13 @@ fn place_endpoints(shown: &mut Inferred, hairpins: &Set) {
     });
     shown.proxy.here.extend(addresses);
     let sockets = hairpins.elements.iter().filter_map(|element| match element.key.as_slice() {
-        [Key::Address(ip), _, Key::Protocol(_), Key::Port(port)] => Some(SocketAddr::new(*ip, *port)),
+        [Key::Address(ip), _, Key::Protocol(protocol), Key::Port(port)] => {
+            Some((*protocol, SocketAddr::new(*ip, *port)))
+        }
         _ => None,
     });
-    let listed: BTreeSet<SocketAddr> = sockets.collect();
+    shown.proxy.in_hairpin_set = sockets.collect();
+    let listed: BTreeSet<SocketAddr> = shown.proxy.in_hairpin_set.iter().map(|(_, endpoint)| *endpoint).collect();
     let all = shown.ports.iter().flat_map(|port| port.endpoints.iter().chain(&port.local)).copied();
     shown.proxy.not_in_hairpin_set = all.filter(|endpoint| !listed.contains(endpoint)).collect();
     let all = shown.ports.iter().flat_map(|port| &port.endpoints).map(|endpoint| endpoint.ip());

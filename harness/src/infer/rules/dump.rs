@@ -9,6 +9,7 @@ use svclab_rules::infer::{Infer, Inferred, InferredPort};
 use svclab_rules::iptables::{Nat, TableName, Target};
 use svclab_rules::ruleset::Rules;
 
+use super::made_up::lead_to;
 use crate::evidence::NodeRules;
 use crate::infer::names::{Renamed, as_named};
 
@@ -176,12 +177,17 @@ impl Dump {
     }
 
     /// The differences from the rules that are expected, `most` at most. What the text does not show is not a difference.
-    pub(in crate::infer) fn differences(&self, expected: &[Option<Rules>], most: usize) -> Vec<Finding> {
+    pub(in crate::infer) fn differences(
+        &self,
+        expected: &[Option<Rules>],
+        made_up: &MadeUp,
+        most: usize,
+    ) -> Vec<Finding> {
         let of_part = |(part, expected): (&NodeRules, &Option<Rules>)| {
             let Some(expected) = expected else { return Vec::new() };
             let expected = as_named(expected.clone(), &self.renamed);
-            let shown = completed(&part.rules, &part.coverage, expected.clone(), &MadeUp::default()).rules;
-            compare_own(&expected, &shown, most)
+            let shown = completed(&part.rules, &part.coverage, expected.clone(), made_up).rules;
+            compare_own(&expected, &lead_to(made_up, shown, &expected), most)
         };
         self.parts.iter().zip(expected).flat_map(of_part).collect()
     }

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
+use serde_json::{Value, json};
+use svclab_rules::cluster::Family;
 
 /// A node as far as the rules determine it.
 #[derive(Debug, Clone, Default)]
@@ -21,5 +23,24 @@ impl Machine {
         let addresses = self.addresses.iter().map(ToString::to_string);
         let known: Vec<String> = addresses.chain(self.ranges.iter().map(|range| format!("pods in {range}"))).collect();
         known.join(", ")
+    }
+
+    /// Its object.
+    pub(super) fn object(&self) -> Value {
+        let mut is_first = BTreeSet::new();
+        let addresses = self.addresses.iter().map(|ip| {
+            let kind = if is_first.insert(Family::of(*ip)) { "InternalIP" } else { "ExternalIP" };
+            json!({"type": kind, "address": ip})
+        });
+        let addresses: Vec<Value> = addresses.collect();
+        let ranges: Vec<String> = self.ranges.iter().map(ToString::to_string).collect();
+        let mut node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": self.name}});
+        if !ranges.is_empty() {
+            node["spec"] = json!({"podCIDR": ranges[0], "podCIDRs": ranges});
+        }
+        if !addresses.is_empty() {
+            node["status"] = json!({"addresses": addresses});
+        }
+        node
     }
 }

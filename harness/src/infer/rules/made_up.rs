@@ -11,7 +11,7 @@ use svclab_rules::ruleset::Rules;
 /// The rules with what kube-proxy writes for addresses that are made up. The lines of rules are known only where nothing was added.
 pub(super) fn lead_to(made_up: &MadeUp, rules: Rules, written: &Rules) -> Rules {
     let addresses = &made_up.addresses;
-    if addresses.is_empty() {
+    if addresses.is_empty() && made_up.endpoints.is_empty() {
         return rules;
     }
     match (rules, written) {
@@ -22,7 +22,7 @@ pub(super) fn lead_to(made_up: &MadeUp, rules: Rules, written: &Rules) -> Rules 
         }
         (Rules::Nftables(mut parsed), Rules::Nftables(written)) => {
             let mut rules = parsed.rules.clone();
-            in_nftables(addresses, &mut rules, &written.rules);
+            in_nftables(made_up, &mut rules, &written.rules);
             if rules != parsed.rules {
                 let others = std::mem::take(&mut parsed.others);
                 parsed = nftables::Parsed { others, ..rules.into() };
@@ -53,13 +53,15 @@ fn in_iptables(made_up: &BTreeSet<IpAddr>, rules: &mut RuleSet, written: &RuleSe
     }
 }
 
-fn in_nftables(made_up: &BTreeSet<IpAddr>, rules: &mut Ruleset, written: &Ruleset) {
+fn in_nftables(made_up: &MadeUp, rules: &mut Ruleset, written: &Ruleset) {
+    // An endpoint of this node is in the set of those that may reach themselves.
+    let is_made_up = |ip: &IpAddr| made_up.addresses.contains(ip) || made_up.endpoints.contains(ip);
     let is_of_one =
-        |element: &&Element| element.key.iter().any(|key| matches!(key, Key::Address(ip) if made_up.contains(ip)));
+        |element: &&Element| element.key.iter().any(|key| matches!(key, Key::Address(ip) if is_made_up(ip)));
     let is_to_one = |rule: &&nftables::Rule| {
         let asks = |condition: &Condition| match condition {
             Condition::Address { side: Side::Destination, negated: false, value: Addresses::One(ip) } => {
-                made_up.contains(ip)
+                made_up.addresses.contains(ip)
             }
             _ => false,
         };

@@ -36,6 +36,7 @@ use self::placement::place;
 pub(super) use self::surroundings::HERE;
 use self::surroundings::Surroundings;
 use super::Assumption;
+use super::accessors::own_name as name_of;
 use super::endpoint_nodes::{assign_nodes, unassign_non_local};
 use super::merge::Objects;
 use super::objects::{Around, Assumed, Deviation, file_name, own_name};
@@ -86,22 +87,26 @@ pub(super) fn from_dumps(sides: &[(Vec<Dump>, &Path)], objects: &Objects) -> Res
             );
         }
     }
-    let settings = settings::assume(&inferred, &surroundings, dumps, objects, &mut scenario.cluster);
+    let made_up = objects::made_up(&inferred, objects, &scenario.cluster, surroundings.made_up());
+    let settings = settings::assume(&inferred, &surroundings, (dumps, &made_up), objects, &mut scenario.cluster);
     let ports = counted(inferred.ports.len(), "service port");
     let nodes: Vec<String> = dumps.iter().map(|dump| dump.node.clone()).collect();
     let whose = if nodes.len() > 1 { "nodes" } else { "node" };
     let words = format!("the rules, with {ports}, are those of {whose} {}", nodes.join(", "));
     let mut assumptions = vec![Assumption::Assumed(words)];
     if objects.has_machines() {
-        let all: Vec<&str> = scenario.cluster.nodes.iter().map(|node| node.name.as_str()).collect();
-        let words = format!("nodes from the objects: {}; pod ranges are those of their pods", all.join(", "));
+        let of_objects = objects.nodes.iter().map(name_of).chain(node_names(objects));
+        let known: Vec<String> = of_objects.chain(nodes).collect();
+        let all = scenario.cluster.nodes.iter().map(|node| node.name.clone());
+        let (all, new): (Vec<String>, Vec<String>) = all.partition(|name| known.contains(name));
+        let new: String = new.iter().map(|name| format!(", and {name}, which is made up")).collect();
+        let words = format!("nodes from the objects: {}{new}; pod ranges are those of their pods", all.join(", "));
         assumptions.push(words.into());
     } else {
         assumptions.extend(surroundings.assumptions().into_iter().map(Assumption::Assumed));
     }
     assumptions.extend(notes);
     assumptions.extend(objects::assumptions(&inferred, &surroundings, mode).into_iter().map(Assumption::Assumed));
-    let made_up = objects::made_up(&inferred, objects, &scenario.cluster);
     assumptions.extend(surroundings.made_up_words(&scenario.cluster).into_iter().map(Assumption::Assumed));
     assumptions.extend(surroundings.forwarded_words(&scenario.cluster).map(Assumption::Assumed));
     assumptions
@@ -193,7 +198,7 @@ fn joined(
                 all.nodes.push(json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}));
             }
         }
-        notes.extend(place(&around.machines, &mut shown, &mut all).map(Assumption::Assumed));
+        notes.extend(place(&around.machines, &around.elsewhere, &mut shown, &mut all).map(Assumption::Assumed));
     } else {
         all.nodes.clone_from(&shown.nodes);
     }

@@ -17,7 +17,7 @@ use crate::text::{counted, list};
 
 /// A list of the Nodes, Services and EndpointSlices.
 pub(super) fn objects(inferred: &Inferred, around: &Surroundings, mode: ProxyMode) -> Value {
-    let mut items: Vec<Value> = around.machines.iter().map(node).collect();
+    let mut items: Vec<Value> = around.machines.iter().map(Machine::object).collect();
     for (name, ports) in services(inferred) {
         items.push(service(name, &ports, mode));
         items.extend(slices(name, &ports, around));
@@ -69,8 +69,13 @@ pub(super) fn assumptions(inferred: &Inferred, around: &Surroundings, mode: Prox
     assumptions
 }
 
-/// The addresses and node ports of Services that neither rules nor objects show.
-pub(super) fn made_up(inferred: &Inferred, objects: &Objects, cluster: &Cluster) -> MadeUp {
+/// The addresses and node ports of Services that neither rules nor objects show, with the endpoints that are made up.
+pub(super) fn made_up(
+    inferred: &Inferred,
+    objects: &Objects,
+    cluster: &Cluster,
+    endpoints: BTreeSet<IpAddr>,
+) -> MadeUp {
     let of_rules = inferred.ports.iter().flat_map(|port| &port.cluster_ips).copied();
     let of_objects = objects.services().into_iter().flat_map(|(_, ips)| ips);
     let known: BTreeSet<IpAddr> = of_rules.chain(of_objects).collect();
@@ -83,7 +88,7 @@ pub(super) fn made_up(inferred: &Inferred, objects: &Objects, cluster: &Cluster)
         ports.into_iter().chain(service.health_check_node_port)
     };
     let all = cluster.services.iter().flat_map(of_service);
-    MadeUp { addresses, node_ports: all.filter(|port| !known.contains(port)).collect() }
+    MadeUp { addresses, endpoints, node_ports: all.filter(|port| !known.contains(port)).collect() }
 }
 
 /// What was made up for Services, in words.
@@ -120,24 +125,6 @@ fn services(inferred: &Inferred) -> BTreeMap<&ObjectName, Vec<&InferredPort>> {
 fn number_of(port: &InferredPort) -> Option<u16> {
     let target = port.endpoints.iter().chain(&port.local).next().map(SocketAddr::port);
     port.port.or(port.node_port).or(target)
-}
-
-fn node(machine: &Machine) -> Value {
-    let mut is_first = BTreeSet::new();
-    let addresses = machine.addresses.iter().map(|ip| {
-        let kind = if is_first.insert(Family::of(*ip)) { "InternalIP" } else { "ExternalIP" };
-        json!({"type": kind, "address": ip})
-    });
-    let addresses: Vec<Value> = addresses.collect();
-    let ranges: Vec<String> = machine.ranges.iter().map(ToString::to_string).collect();
-    let mut node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": machine.name}});
-    if !ranges.is_empty() {
-        node["spec"] = json!({"podCIDR": ranges[0], "podCIDRs": ranges});
-    }
-    if !addresses.is_empty() {
-        node["status"] = json!({"addresses": addresses});
-    }
-    node
 }
 
 fn service(name: &ObjectName, ports: &[&InferredPort], mode: ProxyMode) -> Value {

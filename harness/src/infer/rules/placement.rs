@@ -7,7 +7,9 @@ use ipnet::IpNet;
 use serde_json::json;
 use svclab_rules::cluster::Family;
 
-use super::super::accessors::{for_each_endpoint, ips, is_control_plane, node_ips, node_ranges, own_name};
+use super::super::accessors::{
+    endpoint_ips, for_each_endpoint, ips, is_control_plane, node_ips, node_ranges, own_name, service_of,
+};
 use super::super::merge::Objects;
 use super::machine::Machine;
 
@@ -21,9 +23,14 @@ struct Known {
 }
 
 /// Puts the machines that rules show onto the nodes that objects name: a machine is the node that has its address, a pod or a range of it, else one
-/// of which nothing is known. Nodes get the addresses and ranges that they lack, and endpoints their node. Returns the nodes that were
+/// of which nothing is known. One that was made up for endpoints elsewhere is a new node where there is no other. Nodes get the addresses and ranges that they lack, and endpoints their node. Returns the nodes that were
 /// chosen without such a sign, in words.
-pub(super) fn place(machines: &[Machine], shown: &mut Objects, all: &mut Objects) -> Option<String> {
+pub(super) fn place(
+    machines: &[Machine],
+    made_up: &BTreeMap<Family, IpAddr>,
+    shown: &mut Objects,
+    all: &mut Objects,
+) -> Option<String> {
     let mut nodes: Vec<Known> = all.nodes.iter().map(|node| known(node, all)).collect();
     // Pods run on workers.
     nodes.sort_by_key(|node| node.is_control_plane);
@@ -59,6 +66,16 @@ pub(super) fn place(machines: &[Machine], shown: &mut Objects, all: &mut Objects
         guessed.push(format!("{what} on {name}"));
         placed.insert(&machine.name, name);
     }
+    let used = endpoints_of_rules_alone(shown, all);
+    let is_made_up = |machine: &Machine| {
+        made_up.values().any(|ip| used.contains(ip) && machine.ranges.iter().any(|range| range.contains(ip)))
+    };
+    for machine in machines.iter().filter(|machine| is_made_up(machine)) {
+        if !placed.contains_key(machine.name.as_str()) && !nodes.iter().any(|node| node.name == machine.name) {
+            all.nodes.push(machine.object());
+            placed.insert(&machine.name, machine.name.clone());
+        }
+    }
     for machine in machines {
         if let Some(name) = placed.get(machine.name.as_str()) {
             let own = nodes.iter().find(|node| node.name == *name);
@@ -76,6 +93,12 @@ fn known(node: &serde_json::Value, all: &Objects) -> Known {
     let addresses = node_ips(node);
     let pods = all.pods.iter().filter(of_node).flat_map(ips).filter(|ip| !addresses.contains(ip));
     Known { ranges: node_ranges(node), pods: pods.collect(), is_control_plane: is_control_plane(node), addresses, name }
+}
+
+/// The endpoints of Services of which no object shows any.
+fn endpoints_of_rules_alone(shown: &Objects, all: &Objects) -> BTreeSet<IpAddr> {
+    let served: BTreeSet<String> = all.endpoints.iter().map(service_of).collect();
+    shown.endpoints.iter().filter(|one| !served.contains(&service_of(one))).flat_map(endpoint_ips).collect()
 }
 
 /// Gives a node the addresses and ranges of a machine that it lacks.

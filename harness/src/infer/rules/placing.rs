@@ -117,16 +117,16 @@ impl Placing {
         }
     }
 
-    /// Adds a machine for endpoints of each family that are elsewhere. Returns their addresses.
+    /// Adds a machine for endpoints of each family that are elsewhere. Returns their addresses, none of which is among those that are shown.
     pub(super) fn add_elsewhere(
         &mut self,
         families: impl IntoIterator<Item = Family>,
-        owners: &ShownNodes,
+        shown: &BTreeSet<IpAddr>,
     ) -> BTreeMap<Family, IpAddr> {
         let mut elsewhere = BTreeMap::new();
         for family in families {
             let Some(range) = self.free(family) else { continue };
-            let is_free = |ip: &IpAddr| !owners.taken.contains(ip);
+            let is_free = |ip: &IpAddr| !shown.contains(ip);
             elsewhere.extend(range.hosts().skip(9).find(is_free).map(|ip| (family, ip)));
             self.others.push(Machine { ranges: vec![range], ..Machine::default() });
         }

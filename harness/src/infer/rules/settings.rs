@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use ipnet::IpNet;
 use svclab_rules::cluster::{Cluster, DetectLocal, Family, ProxyConfig, ProxyMode};
-use svclab_rules::compare::{Difference, Fact, Finding, Subject};
+use svclab_rules::compare::{Difference, Fact, Finding, MadeUp, Subject};
 use svclab_rules::infer::{Inferred, InferredProxy};
 use svclab_rules::profile::{Profile, releases};
 use svclab_rules::ruleset::Rules;
@@ -25,7 +25,7 @@ use crate::text::{counted, one_line};
 pub(super) fn assume(
     inferred: &Inferred,
     around: &Surroundings,
-    dumps: &[Dump],
+    (dumps, made_up): (&[Dump], &MadeUp),
     objects: &Objects,
     cluster: &mut Cluster,
 ) -> Vec<Assumption> {
@@ -45,7 +45,7 @@ pub(super) fn assume(
     let dumps: Vec<&Dump> = if whole.is_empty() { dumps.iter().collect() } else { whole };
     cluster.service_cidrs = inferred.proxy.service_cidrs.iter().copied().collect();
     let dumps = dumps.into_iter().map(|dump| (dump, dump.families().collect())).collect();
-    let mut trials = Trials { dumps, most: usize::MAX, last: None, known: Vec::new() };
+    let mut trials = Trials { dumps, made_up, most: usize::MAX, last: None, known: Vec::new() };
     let mut closest = trials.differences(cluster, &cluster.proxy);
     // Of releases that write the same, the newest.
     for version in Profile::kinds().rev() {
@@ -206,6 +206,8 @@ const HIDDEN: usize = 20;
 struct Trials<'d> {
     /// Each dump with its families.
     dumps: Vec<(&'d Dump, Vec<(Family, &'d NodeRules)>)>,
+    /// What no text can show.
+    made_up: &'d MadeUp,
     /// How many differences matter.
     most: usize,
     /// The rules that were compared last, and what was found.
@@ -238,7 +240,7 @@ impl Trials<'_> {
         }
         let each = self.dumps.iter().zip(&expected);
         let found: Rc<[Finding]> =
-            each.flat_map(|((dump, _), expected)| dump.differences(expected, self.most)).collect();
+            each.flat_map(|((dump, _), expected)| dump.differences(expected, self.made_up, self.most)).collect();
         self.last = Some((expected, found.clone()));
         found
     }

@@ -55,9 +55,10 @@ impl Surroundings {
         placing.give_shown_addresses(&known, dumps);
         placing.give_addresses(&known, &each);
         placing.give_local_ranges(known.unshown_here(inferred), &owners);
-        let elsewhere = placing.add_elsewhere(lacking(&placing.clone().named(), inferred), &owners);
+        let shown = known.pods.union(&known.here).chain(&owners.taken).copied().collect();
+        let elsewhere = placing.add_elsewhere(lacking(&placing.clone().named(), inferred), &shown);
         let mut machines = placing.named();
-        let is_free = |ip: &IpAddr| !known.pods.contains(ip) && !owners.taken.contains(ip);
+        let is_free = |ip: &IpAddr| !shown.contains(ip);
         let own_range = |family: Family| machines.first()?.ranges.iter().find(|own| Family::of(own.addr()) == family);
         let here = Family::ALL
             .into_iter()

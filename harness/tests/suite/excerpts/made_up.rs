@@ -1,0 +1,53 @@
+//! What is made up because a text does not show it is never a defect.
+
+use rstest::rstest;
+
+use super::{failures, grave, imported};
+use crate::assumptions;
+
+/// The pods of a node, as a table shows them.
+const PODS: &str = "$ kubectl get pods -o wide
+NAME    READY   STATUS    RESTARTS   AGE   IP            NODE
+web-1   1/1     Running   0          33m   10.244.0.8    pi
+web-2   1/1     Running   0          33m   10.244.0.10   pi
+";
+
+/// A listing of kube-proxy 1.36 or later that ends before the chains of services.
+const LISTING: &str = "$ sudo nft list table ip kube-proxy
+table ip kube-proxy {
+	set hairpin-connections {
+		type ipv4_addr . ipv4_addr . inet_proto . inet_service
+		comment \"service hairpin connections\"
+		elements = { 10.244.0.8 . 10.244.0.8 . tcp . 9898,
+			     10.244.0.10 . 10.244.0.10 . tcp . 9898 }
+	}
+
+	map service-ips {
+		type ipv4_addr . inet_proto . inet_service : verdict
+		comment \"ClusterIP, ExternalIP and LoadBalancer IP traffic\"
+		elements = { 10.100.192.23 . tcp . 80 : goto service-YVSKLJHA-kproxy-lab/backend-api/tcp/http,
+			     10.96.0.1 . tcp . 443 : goto service-2QRHZV4L-default/kubernetes/tcp/https }
+	}
+}
+";
+
+/// The set of hairpin connections lists the endpoints of its node, with their ports: an endpoint that is made up is elsewhere, or is in it.
+#[rstest]
+#[case::rules(
+    String::new(),
+    "endpoints of kproxy-lab/backend-api:http, from `hairpin-connections`: 10.244.0.8:9898, 10.244.0.10:9898"
+)]
+#[case::pods(PODS.to_owned(), "endpoint 10.244.1.10 on node-2 of default/kubernetes,")]
+#[case::one_node(format!("$ kubectl get nodes\nNAME   STATUS   ROLES    AGE   VERSION\npi     Ready    <none>   1d    v1.36.2\n{PODS}"), "node-2, which is made up")]
+fn endpoints_of_hairpin_connections(#[case] before: String, #[case] expected: &str) {
+    let text = format!("{before}{LISTING}");
+    let assumed = imported(&text);
+    let said = assumptions(&assumed).join("\n");
+    assert!(said.contains(expected) && said.contains("which generates the same rules"), "{said}");
+    let of = |name: &str| {
+        let slices = assumed.scenario.cluster.slices.iter().filter(move |slice| slice.service.name == name);
+        slices.flat_map(|slice| &slice.ports).filter_map(|port| port.port).collect::<Vec<_>>()
+    };
+    assert_eq!(of("backend-api"), [9898], "{said}");
+    assert_eq!((failures(&assumed), grave(&text)), (Vec::new(), Vec::new()), "{said}");
+}

@@ -3,6 +3,7 @@
 use svclab_rules::iptables::TableName;
 
 use super::model::Format;
+use super::pipes::pipes;
 
 /// A command whose output may follow.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -245,25 +246,38 @@ impl Command {
     /// The table that a command of iptables prints; that of the program's default where it names none.
     pub(super) fn table(&self) -> Option<TableName> {
         // Several commands on a line print several tables.
-        if self.text.contains([';', '&']) {
+        let pipes = pipes(&self.text);
+        let [pipe] = pipes.as_slice() else { return None };
+        // A shell's command may be in quotes: `sh -c 'iptables -t nat -S'`.
+        let words = pipe.iter().map(|words| words.iter().flat_map(|word| word.split_whitespace()).collect::<Vec<_>>());
+        let words = words.into_iter().find(|words| words.iter().any(|word| is_iptables(after_path(word))))?;
+        if words.iter().any(|word| word.contains([';', '&'])) {
             return None;
         }
-        let words: Vec<&str> = self.text.split_whitespace().collect();
-        if !words.iter().any(|word| word.rsplit('/').next().is_some_and(is_iptables)) {
-            return None;
+        let is_save = words.iter().any(|word| after_path(word).ends_with("-save"));
+        match value_of_table(&words) {
+            Some(name) => TableName::ALL.into_iter().find(|table| table.as_str() == name),
+            None => (!is_save).then_some(TableName::Filter),
         }
-        let named = |name: &str| TableName::ALL.into_iter().find(|table| table.as_str() == name);
-        let after = |option: &str| words.windows(2).find(|pair| pair[0] == option).and_then(|pair| named(pair[1]));
-        let attached = words.iter().find_map(|word| named(word.strip_prefix("-t").or(word.strip_prefix("--table="))?));
-        let table = after("-t").or(after("--table")).or(attached);
-        // `iptables -nvL -t nat`, and options that end in a `t`: `-vnt nat`.
-        let bundled = words
-            .windows(2)
-            .find(|pair| pair[0].starts_with('-') && !pair[0].starts_with("--") && pair[0].ends_with('t'))
-            .and_then(|pair| named(pair[1]));
-        let is_save = self.text.contains("-save");
-        table.or(bundled).or((!is_save).then_some(TableName::Filter))
     }
+}
+
+/// The value of the option `-t` of iptables, in one of its spellings.
+fn value_of_table<'w>(words: &[&'w str]) -> Option<&'w str> {
+    // `iptables -nvL -t nat`, and options that end in a `t`: `-vnt nat`.
+    let takes_next =
+        |word: &str| word == "--table" || word.starts_with('-') && !word.starts_with("--") && word.ends_with('t');
+    let next = words.windows(2).find(|pair| takes_next(pair[0])).map(|pair| pair[1]);
+    let attached = |word: &&'w str| {
+        let value = word.strip_prefix("--table=").or(word.strip_prefix("-t"))?;
+        (!value.is_empty()).then_some(value)
+    };
+    next.or_else(|| words.iter().find_map(attached))
+}
+
+/// The name of a program without its path.
+fn after_path(word: &str) -> &str {
+    word.rsplit('/').next().unwrap_or_default()
 }
 
 fn is_iptables(name: &str) -> bool {
@@ -337,6 +351,12 @@ mod tests {
     #[case("iptables-save | grep x", None)]
     #[case("kubectl get svc -t nat", None)]
     #[case("iptables -t nat -nvL; iptables -nvL", None)]
+    #[case("iptables -L -t nat|grep nginx", Some(TableName::Nat))]
+    #[case("docker exec w sh -c 'iptables -t nat -S'", Some(TableName::Nat))]
+    #[case("ssh w 'iptables -t nat -S; iptables -S'", None)]
+    #[case("iptables -L -tnat", Some(TableName::Nat))]
+    #[case("iptables -L -t natiptables-save", None)]
+    #[case("iptables-legacy -S", Some(TableName::Filter))]
     fn the_table_is_that_of_the_command(#[case] text: &str, #[case] expected: Option<TableName>) {
         assert_eq!(Command { text: text.to_owned(), host: None }.table(), expected);
     }

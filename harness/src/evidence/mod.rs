@@ -28,6 +28,7 @@ mod model;
 mod namespaces;
 mod objects;
 mod page;
+mod pipes;
 mod prefixes;
 mod read;
 mod releases;

@@ -108,7 +108,8 @@ impl<'a> Reader<'a> {
             _ if self.skips => Err(Fault::new(start, "the line belongs to an unknown table")),
             Some(b':') => {
                 let name = text[1..].split_whitespace().next().unwrap_or_default();
-                let table = self.heading.or(self.table).unwrap_or_else(|| tables::usual(name));
+                let table = self.heading.or_else(|| tables::alone(name)).or(self.table);
+                let table = table.unwrap_or_else(|| tables::usual(name));
                 self.enter(table);
                 self.tracker.heading(table, name);
                 self.document.declare(&text[1..], start + 1)
@@ -144,7 +145,9 @@ impl<'a> Reader<'a> {
         if chain.is_empty() {
             return Err(Fault::new(start, "the chain is missing"));
         }
-        let table = self.heading.or(self.table);
+        // The rules need not be the output of the command before them.
+        let certain = || if is_rule { tables::certain(chain, text) } else { tables::alone(chain) };
+        let table = self.heading.or_else(certain).or(self.table);
         let table = table.unwrap_or_else(|| if is_rule { tables::by_line(chain, text) } else { tables::usual(chain) });
         self.enter(table);
         let is_known = self.document.table.is_some_and(|at| self.document.chains[at].contains_key(chain));
@@ -282,6 +285,17 @@ mod tests {
         assert_eq!(found.coverage, Coverage::default());
         assert_eq!(found.parsed.rules.tables[0].name, table);
         assert_eq!(found.parsed.lines.line(0, 0, 0), Some(1));
+    }
+
+    /// Rules below a command for another table, or below `iptables -S` of filter, were printed by another one.
+    #[rstest]
+    #[case::endpoint("-A KUBE-SEP-X -p tcp -m tcp -j DNAT --to-destination 10.0.0.1:80", TableName::Nat)]
+    #[case::mark("-A ANY -j KUBE-MARK-MASQ", TableName::Nat)]
+    #[case::others("-A ANY -p tcp -j ACCEPT", TableName::Filter)]
+    #[case::service("-A KUBE-SERVICES -d 10.0.0.1/32 -p tcp -m tcp --dport 80 -j KUBE-SVC-X", TableName::Nat)]
+    fn a_rule_is_not_in_a_table_that_cannot_have_it(#[case] line: &str, #[case] table: TableName) {
+        let found = parse_excerpt([(1, line)].into_iter(), Family::Ipv4, Some(TableName::Filter));
+        assert_eq!(found.parsed.rules.tables[0].name, table);
     }
 
     #[test]

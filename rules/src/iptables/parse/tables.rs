@@ -52,6 +52,16 @@ pub(super) fn by_target(chain: &str, target: &str) -> Option<TableName> {
     }
 }
 
+/// Returns the only table that a rule can be in, by its line: kube-proxy has its chain or target there alone, or the kernel allows its target
+/// there alone.
+pub(super) fn certain(chain: &str, line: &str) -> Option<TableName> {
+    match target_of(line) {
+        Some("DNAT" | "SNAT" | "MASQUERADE" | "REDIRECT") => Some(TableName::Nat),
+        Some("REJECT") => Some(TableName::Filter),
+        target => alone(chain).or_else(|| alone(target?)),
+    }
+}
+
 /// Returns the table of a rule, by its line.
 pub(super) fn by_line(chain: &str, line: &str) -> TableName {
     let target = target_of(line).unwrap_or_default();

@@ -22,6 +22,10 @@ most_bytes=60000000                   # of each file
 
 node=$(uname -n | tr -c 'A-Za-z0-9.\n-' '_')
 archive=${1:-svclab-$node-$(date -u +%Y%m%dT%H%M%SZ).tar.gz}
+if [ -d "$archive" ]; then
+  echo "$archive is a folder: name a file" >&2
+  exit 3
+fi
 folder=$(mktemp -d) || exit 3
 trap 'rm -rf "$folder"' EXIT
 trap 'exit 130' INT
@@ -37,18 +41,32 @@ for form in "timeout -k 5 $seconds" "timeout $seconds" "timeout -t $seconds"; do
   fi
 done
 
-# Redacts secrets in logs, configurations and objects.
+# The names of secrets: `token`, `DB_PASSWORD`, `clientSecret`, `etcd-s3-access-key`; and their values, in quotes or up to a separator.
+secret='([Tt][Oo][Kk][Ee][Nn]|[Pp][Aa][Ss][Ss]([Ww][Oo][Rr][Dd]|[Ww][Dd]|[Pp][Hh][Rr][Aa][Ss][Ee])|[Pp][Ww][Dd]'
+secret=$secret'|[Ss][Ee][Cc][Rr][Ee][Tt]|[Cc]redentials?|[Aa][Pp][Ii][_-]?[Kk][Ee][Yy]|[Aa][Cc][Cc][Ee][Ss][Ss][_-]?[Kk][Ee][Yy]'
+secret=$secret'|[Kk]ey-data|certificate-data)([_-]?([Aa][Cc][Cc][Ee][Ss][Ss][_-]?)?([Kk][Ee][Yy]|[Ii][Dd]))?'
+name='[A-Za-z0-9_.-]*'$secret
+value='("[^"]*"|'"'[^']*'"'|[^][ "\\,;&{}]+)'
+
+# Redacts secrets in logs, configurations and objects. What follows a secret's name at the start of a line is its value.
 mask() {
   sed -E \
+    -e "/name\"?: *\"?$name\"?,?\$/{n;s/(value\"?: *).*/\1REDACTED/;}" \
     -e '/-----BEGIN [A-Z ]*PRIVATE KEY-----/,/-----END [A-Z ]*PRIVATE KEY-----/s/.*/REDACTED/' \
     -e '/last-applied-configuration: \|/{N;d;}' \
     -e 's/eyJ[A-Za-z0-9_-]{4,}(\.[A-Za-z0-9_-]*)*/REDACTED/g' \
+    -e 's/(gh[a-z]_|github_pat_|glpat-|xox[a-z]-|AKIA|ASIA)[A-Za-z0-9_-]{10,}/REDACTED/g' \
+    -e 's#(hooks\.[a-z.]+/)[^ "]+#\1REDACTED#g' \
     -e 's/([Bb]earer|[Aa]uthorization: *[A-Za-z]+) +[^ ",]+/\1 REDACTED/g' \
     -e 's#(://[^/:@ ]*:)[^/@ ]+@#\1REDACTED@#g' \
     -e 's/(^|[^A-Za-z0-9.])[a-z0-9]{6}\.[a-z0-9]{16}([^A-Za-z0-9.]|$)/\1REDACTED\2/g' \
-    -e 's/(--([a-z]+-)*(token|password|secret)( +|=))[^ ]+/\1REDACTED/g' \
-    -e 's#(/([A-Za-z0-9]+[_-])*(token|password|secret|key)"?: +"?)[^ ",}]+#\1REDACTED#g' \
-    -e 's/(^|[ "{,&?])(([A-Za-z0-9]+[_-])*([Tt]oken|[Pp]assword|[Pp]asswd|[Ss]ecret|[Aa]pi-?[Kk]ey|key-data|certificate-data)"?(: *|=)"?)[^" ,;&}]+/\1\2REDACTED/g'
+    -e "s/(--$name( +|=))$value/\1REDACTED/g" \
+    -e 's/([?&]sig=)[^ "&]+/\1REDACTED/g' \
+    -e "s#^([ -]*\"?([A-Za-z0-9_.-]+/)?$name\"?: +)[^ {[|>].*#\1REDACTED#" \
+    -e "s#(\"?([A-Za-z0-9_.-]+/)?$name\"?: +)$value#\1REDACTED#g" \
+    -e "s#($name\\\\*\": *\\\\*\")[^\"\\\\]*#\1REDACTED#g" \
+    -e "s/(^|[^A-Za-z0-9_.-])($name=)$value/\1\2REDACTED/g" \
+    -e "s/(name\"?: *\"?$name\"?, *\"?value\"?: *)$value/\1REDACTED/g"
 }
 
 # Writes the output of a command to a file: run FILE FILTER COMMAND...
@@ -181,6 +199,10 @@ if ! tar -C "$folder" -czf "$folder/archive" "$node" && ! tar -C "$folder" -cf "
 fi
 if [ "$archive" = - ]; then
   cat "$folder/archive" || exit 3
+elif [ -e "$archive" ] && { [ ! -f "$archive" ] || [ -L "$archive" ]; }; then
+  # A device, a pipe and the target of a link are written to, not replaced.
+  cat "$folder/archive" >"$archive" || exit 3
+  archive=-
 elif ! mv -f "$folder/archive" "$archive"; then
   # On a full disk, the file would be a truncated archive.
   rm -f "$archive"

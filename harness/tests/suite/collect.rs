@@ -33,6 +33,13 @@ const LOG: &str = "\
 Jul 14 12:00:00 worker kube-proxy[1]: I0714 12:00:00.000000 1 server.go:1] started with --bootstrap-token very-secret-3
 Jul 14 12:00:01 worker kube-proxy[1]: Authorization: Bearer eyJhbGciOi.eyJzdWIiOi.very-secret-4 https://admin:very-secret-5@api:6443
 Jul 14 12:00:02 worker kube-proxy[1]: abcdef.0123456789abcdef password=very-secret-6
+Jul 14 12:00:03 worker k3s[1]: --etcd-s3-secret-key=very-secret-7 --etcd-s3-access-key very-secret-8 --registry-password \"very-secret-9 two words\"
+Jul 14 12:00:04 worker k3s[1]: K3S_TOKEN=very-secret-a AWS_SECRET_ACCESS_KEY=very-secret-b passphrase=very-secret-c pwd=very-secret-d
+Jul 14 12:00:05 worker k3s[1]: {\"clientSecret\":\"very-secret-e\",\"x\":\"{\\\"password\\\":\\\"very-secret-f\\\"}\"} secretKey: very-secret-g
+Jul 14 12:00:06 worker k3s[1]: env: [{name: DB_PASSWORD, value: very-secret-h}] https://x/?a=b&sig=very-secret-i ghp_very-secret-j
+Jul 14 12:00:07 worker k3s[1]: \"Adding new service port\" portName=\"default/api-token:http\" servicePort=\"10.96.0.1:80/TCP\"
+- name: DB_PASSWORD
+  value: very-secret-k
 ";
 
 fn svclab(arguments: &[&str]) -> Output {
@@ -86,6 +93,7 @@ fn a_node_is_collected_and_read_again_without_secrets() {
     assert!(text.contains("# iptables-legacy-save -c\n# exit code 3\n"), "{text}");
     assert!(text.contains("# nft list ruleset\n# exit code 124: stopped after 1 s\n"), "{text}");
     assert!(text.contains("REDACTED") && !text.contains("very-secret") && !text.contains("0123456789abcdef"), "{text}");
+    assert!(text.contains("portName=\"default/api-token:http\" servicePort=\"10.96.0.1:80/TCP\""), "{text}");
     let file = at.join("node.tar.gz").to_string_lossy().into_owned();
     let shown: Value =
         serde_json::from_slice(&svclab(&["dump", "show", &file, "--format", "json"]).stdout).expect("JSON");
@@ -129,4 +137,28 @@ fn no_part_of_an_archive_is_left_on_a_full_disk() {
     let (output, text) = collected(folder.path(), &[("mv", full.to_owned())], "sh");
     assert_eq!(output.status.code(), Some(3), "{output:?}");
     assert!(text.is_empty() && !folder.path().join("node.tar.gz").exists(), "{text}");
+}
+
+/// Only a file is replaced: root may name a device or a link.
+#[test]
+fn what_is_not_a_file_is_not_replaced() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (file, link) = (folder.path().join("other.tar.gz"), folder.path().join("link"));
+    fs::write(&file, "before").expect("a file");
+    std::os::unix::fs::symlink(&file, &link).expect("a link");
+    let script = svclab(&["dump", "collect", "--script"]).stdout;
+    let collect = |to: &Path| {
+        let path = folder.path().join("collect.sh");
+        fs::write(&path, &script).expect("a file");
+        let mut command = Command::new("sh");
+        command.arg(path).arg(to).env("PATH", "/usr/bin:/bin").env("SVCLAB_COLLECT_SECONDS", "1");
+        command.output().expect("the shell starts")
+    };
+    let written = collect(&link);
+    assert_eq!(written.status.code(), Some(0), "{written:?}");
+    assert!(fs::symlink_metadata(&link).expect("it is there").is_symlink());
+    assert!(fs::read(&file).expect("it is there").starts_with(&[0x1f, 0x8b]));
+    let refused = collect(folder.path());
+    assert_eq!(refused.status.code(), Some(3), "{refused:?}");
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("is a folder"), "{refused:?}");
 }

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use nix::sys::stat::{Mode, umask};
+
 use crate::cli::Exit;
 use crate::cli::console::Console;
 use crate::cli::failure::Failure;
@@ -43,6 +45,8 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     }
     match &args.output {
         Some(path) => {
+            // As the script does: the archive shows what only root may see.
+            umask(Mode::S_IRWXG | Mode::S_IRWXO);
             super::write_bytes(path, &collected.output)?;
             console.text(format!("{}\n", printable(path)));
         }

@@ -5,7 +5,7 @@ use super::notes::Note;
 use super::{Diff, Example, KernelOutcomes, Live};
 use crate::page::{BAD, FAINT, GOOD, MARKED, Page, Settings};
 use crate::scenario::VantageKind;
-use crate::text::{counted, grouped, list};
+use crate::text::{counted, grouped, link, list};
 
 /// The maximum number of kinds of destinations named.
 const MAX_TARGETS: usize = 4;
@@ -81,7 +81,9 @@ fn show(page: &mut Page, change: &Change) {
     show_outcomes(page, change);
     if let Some(known) = change.known {
         line(page, "why", known.what);
-        line(page, "", page.paint(FAINT, known.document));
+        if let Some(link) = link(known.document) {
+            line(page, "", page.paint(FAINT, link));
+        }
     } else if let Some(since) = &change.since {
         line(page, "since", since);
     }
@@ -179,7 +181,8 @@ fn show_note(page: &mut Page, note: &Note) {
         page.labelled(6, "", "-v lists them");
     }
     if let Some(known) = note.known {
-        page.labelled(6, "known  ", format!("{}  [{}]", known.what, known.document));
+        let link = link(known.document).map(|link| format!("  [{link}]")).unwrap_or_default();
+        page.labelled(6, "known  ", format!("{}{link}", known.what));
     }
 }
 

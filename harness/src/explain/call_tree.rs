@@ -181,6 +181,9 @@ fn line(matched: &MatchedRule<'_>, depth: usize, passed: usize, share: Share) ->
         },
         condition: why,
         effect: match did {
+            Evaluated::NotChosen(_) if matched.rule.hides_interfaces() => {
+                "does not match, if it has other interfaces: continues with the next rule".to_owned()
+            }
             Evaluated::NotChosen(_) => "not chosen: continues with the next rule".to_owned(),
             _ => does,
         },

@@ -69,6 +69,8 @@ pub(crate) use settings::is_predicted;
 pub(crate) struct NewFlow {
     /// The sender.
     pub from: Vantage,
+    /// The source address, if it is none of the sender's own.
+    pub source: Option<IpAddr>,
     /// The port that it sends from.
     pub source_port: u16,
     /// The destination.
@@ -86,6 +88,7 @@ impl NewFlow {
     pub(crate) fn of(probe: &Probe, source_port: u16) -> Self {
         Self {
             from: probe.from.clone(),
+            source: None,
             source_port,
             to: SocketAddr::new(probe.to.address, probe.to.port),
             protocol: probe.protocol,
@@ -96,9 +99,10 @@ impl NewFlow {
 }
 
 impl fmt::Display for NewFlow {
-    /// `host/outside > 192.0.2.1:80 tcp via node/worker`
+    /// `host/outside > 192.0.2.1:80 tcp via node/worker`, `host/outside (source 203.0.113.7) > 192.0.2.1:80 tcp`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} > {} {}", self.from, self.to, self.protocol)?;
+        let source = self.source.map(|source| format!(" (source {source})")).unwrap_or_default();
+        write!(f, "{}{source} > {} {}", self.from, self.to, self.protocol)?;
         self.via.as_ref().map_or(Ok(()), |node| write!(f, " via node/{node}"))
     }
 }

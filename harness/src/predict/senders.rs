@@ -124,8 +124,8 @@ impl Senders {
                 let pods = network.cluster.nodes.iter().flat_map(|node| &node.pod_cidrs);
                 let pods = pods.chain(&network.cluster.proxy.cluster_cidrs);
                 let pods = pods.filter(|range| Family::of(range.addr()) == self.family);
-                let pods: Intervals =
-                    pods.map(|range| (address_bits(range.network()), address_bits(range.broadcast()))).collect();
+                let pods = pods.map(|range| (address_bits(range.network()), address_bits(range.broadcast())));
+                let pods: Intervals = pods.chain(self.pod_addresses(network)).collect();
                 // Pods are not reachable from outside, and packets that a host sends to itself do not leave it.
                 let to = region[Field::Destination].without(&pods).without(&self.sources());
                 region = region.with(Field::Destination, to);
@@ -141,6 +141,15 @@ impl Senders {
             }
             SenderKind::Process(..) => region,
         }
+    }
+
+    /// The addresses of pods, which may be outside of the ranges.
+    fn pod_addresses<'n>(&self, network: &'n Network<'_>) -> impl Iterator<Item = (u128, u128)> + use<'n> {
+        let family = self.family;
+        let is_pod = |netns: NetnsId| matches!(network.topology.namespaces[netns].role, Role::Pod | Role::RoutingPod);
+        let owners = network.topology.owners.iter();
+        let pods = owners.filter(move |(address, netns)| Family::of(**address) == family && is_pod(**netns));
+        pods.map(|(address, _)| (address_bits(*address), address_bits(*address)))
     }
 
     fn sources(&self) -> Intervals {

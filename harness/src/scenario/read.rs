@@ -146,8 +146,8 @@ fn reject_whole_objects(at: At<'_>, findings: &mut Findings) -> bool {
             if entry.has("apiVersion") && entry.has("kind") {
                 let kind = entry.field("kind").node().text().unwrap_or_default();
                 let message = format!("this is a complete Kubernetes object ({kind}); `{list}:` expects short entries");
-                let help = "Save the object in a file that is listed in `manifests:`, as in scenarios/kubernetes-objects. Or write a \
-                            short entry, without `metadata` and `spec`: `{name: web, ports: [{port: 80}]}`.";
+                let help = "Save the object in a file that is listed in `manifests:`. Or write a short \
+                            entry, without `metadata` and `spec`: `{name: web, ports: [{port: 80}]}`.";
                 findings.wrong(entry, message, help);
             }
         }

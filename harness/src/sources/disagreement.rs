@@ -24,6 +24,8 @@ pub enum Disagreement {
     All,
     /// The promise is kept, but rules on the path are not modelled.
     Unknown,
+    /// The promise is kept or broken depending on interfaces of rules that the text does not show.
+    NotShown,
     /// The release is known not to keep the promise here, and it does not.
     Known,
 }
@@ -33,7 +35,7 @@ impl Disagreement {
     pub fn fails(self, allow_unknown: bool) -> bool {
         match self {
             Self::Known => false,
-            Self::Unknown => !allow_unknown,
+            Self::Unknown | Self::NotShown => !allow_unknown,
             Self::Rules
             | Self::Network
             | Self::Connection
@@ -71,6 +73,9 @@ impl Disagreement {
             }
             Self::Unknown => {
                 "The promise is kept, but a rule on the path is not modelled, so it is unknown whether it always does."
+            }
+            Self::NotShown => {
+                "Not verified: the promise is kept or broken depending on interfaces, which `iptables -L` shows only with `-v`."
             }
             Self::Known => "This release is known not to keep the promise here.",
         }

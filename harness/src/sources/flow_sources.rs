@@ -9,9 +9,11 @@ use svclab_rules::walk::{Assumptions, Packet};
 use super::compare::Flow;
 use super::context::Context;
 use super::disagreement::Disagreement;
+use super::hidden_interfaces;
 use super::outcome::{FlowOutcome, kind_words, outcome_words};
 use crate::observation::FlowObservation;
 use crate::predict::{Network, NewFlow, PredictedBranch, PredictedOutcome, PredictedReply, Prediction, Senders};
+use crate::text::link;
 
 /// The three sources for a flow.
 pub(crate) struct Sources<'c, 'a> {
@@ -33,6 +35,13 @@ enum FlowOrClass<'c> {
     Flow(&'c NewFlow),
     /// A packet that represents others of the same senders.
     Packet(&'c Senders, Packet),
+}
+
+/// Whether known bugs of a release excuse that a promise is broken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Excuses {
+    Known,
+    No,
 }
 
 impl FlowOrClass<'_> {
@@ -93,19 +102,25 @@ impl<'c, 'a> Sources<'c, 'a> {
     /// release's own rules have the same outcomes.
     pub(crate) fn disagreement_with(&self, released: &Network<'_>) -> Option<(Disagreement, String)> {
         let (disagreement, what) = self.disagreement()?;
+        if disagreement != Disagreement::Known {
+            return Some((disagreement, what));
+        }
         let outcomes = |prediction: &Prediction| -> BTreeSet<String> {
             prediction.branches.iter().map(|branch| outcome_words(&branch.outcome)).collect()
         };
         let is_of_release =
             || self.prediction.as_ref().map(outcomes) == self.sent.predict(released).as_ref().map(outcomes);
-        let is_own = disagreement == Disagreement::Known && !is_of_release();
-        Some((if is_own { Disagreement::Rules } else { disagreement }, what))
+        if is_of_release() { Some((disagreement, what)) } else { self.disagreement_of(Excuses::No) }
     }
 
     /// The disagreement between the sources and its subject; `None` if all agree.
     pub(crate) fn disagreement(&self) -> Option<(Disagreement, String)> {
+        self.disagreement_of(Excuses::Known)
+    }
+
+    fn disagreement_of(&self, excuses: Excuses) -> Option<(Disagreement, String)> {
         let Some(seen) = &self.seen else {
-            return self.prediction.as_ref().and_then(|prediction| self.prediction_disagreement(prediction));
+            return self.prediction.as_ref().and_then(|prediction| self.prediction_disagreement(prediction, excuses));
         };
         let keeps = self.admits(seen);
         let Some(prediction) = &self.prediction else {
@@ -125,7 +140,10 @@ impl<'c, 'a> Sources<'c, 'a> {
                 // There is nothing that the observation could contradict.
                 return None;
             }
-            return Some(if keeps { (Disagreement::Unknown, unknown) } else { self.unkept_unpredicted(seen) });
+            return Some(if keeps { (Disagreement::Unknown, unknown) } else { self.unkept_unpredicted(seen, excuses) });
+        }
+        if let Some(hidden) = self.hidden_interfaces(prediction) {
+            return Some((Disagreement::NotShown, hidden));
         }
         let predicted = self.predicted(prediction, seen);
         let broken = self.broken(prediction);
@@ -136,7 +154,7 @@ impl<'c, 'a> Sources<'c, 'a> {
         }
         let disagreement = match (broken.is_none() && is_even, keeps, predicted) {
             (true, true, true) => return self.counted(prediction).map(|what| (Disagreement::Rules, what)),
-            (false, _, true) => return Some(self.unkept(broken, Some(prediction))),
+            (false, _, true) => return Some(self.unkept(broken, prediction, excuses)),
             // The observation is one of the predicted outcomes, and all of these are promised.
             (true, false, true) | (true, true, false) => Disagreement::Model,
             (true, false, false) => Disagreement::Kernel,
@@ -153,19 +171,22 @@ impl<'c, 'a> Sources<'c, 'a> {
     }
 
     /// The disagreement between the prediction alone and the promise.
-    fn prediction_disagreement(&self, prediction: &Prediction) -> Option<(Disagreement, String)> {
+    fn prediction_disagreement(&self, prediction: &Prediction, excuses: Excuses) -> Option<(Disagreement, String)> {
         if self.promise.outcome == PromisedOutcome::NotPromised || self.is_by_other_rules(prediction) {
             return None;
         }
         if let Some(unknown) = prediction.branches.iter().find_map(|branch| unknown(&branch.outcome)) {
             return Some((Disagreement::Unknown, unknown));
         }
+        if let Some(hidden) = self.hidden_interfaces(prediction) {
+            return Some((Disagreement::NotShown, hidden));
+        }
         let broken = self.broken(prediction);
         let is_even = self.is_part || self.context.comparison.has_shares(&self.promise, prediction);
         if broken.is_none() && is_even {
             return self.counted(prediction).map(|what| (Disagreement::Rules, what));
         }
-        Some(self.unkept(broken, Some(prediction)))
+        Some(self.unkept(broken, prediction, excuses))
     }
 
     /// A delivery that depends on rules which count packets.
@@ -206,23 +227,29 @@ impl<'c, 'a> Sources<'c, 'a> {
     }
 
     /// The known bug of the release, with its reference.
-    fn known(&self) -> Option<(Disagreement, String)> {
-        let known_bug = self.promise.known_bug?;
-        Some((Disagreement::Known, format!("{known_bug} [{}]", known_bug.document())))
+    fn known(&self, excuses: Excuses) -> Option<(Disagreement, String)> {
+        let known_bug = self.promise.known_bug.filter(|_| excuses == Excuses::Known)?;
+        let link = link(known_bug.document()).map(|link| format!(" [{link}]")).unwrap_or_default();
+        Some((Disagreement::Known, format!("{known_bug}{link}")))
     }
 
     /// The disagreement if the promise is broken, but it is unknown whether the rules are the cause.
-    fn unkept_unpredicted(&self, seen: &FlowOutcome) -> (Disagreement, String) {
-        self.known().unwrap_or_else(|| (Disagreement::Unpredicted, self.short(seen)))
+    fn unkept_unpredicted(&self, seen: &FlowOutcome, excuses: Excuses) -> (Disagreement, String) {
+        self.known(excuses).unwrap_or_else(|| (Disagreement::Unpredicted, self.short(seen)))
     }
 
     /// The disagreement if the promise is broken, and the kernel follows the prediction.
-    fn unkept(&self, broken: Option<&PredictedBranch>, prediction: Option<&Prediction>) -> (Disagreement, String) {
-        if let Some(known) = self.known() {
+    fn unkept(
+        &self,
+        broken: Option<&PredictedBranch>,
+        prediction: &Prediction,
+        excuses: Excuses,
+    ) -> (Disagreement, String) {
+        if let Some(known) = self.known(excuses) {
             return known;
         }
         let Some(branch) = broken else {
-            let what = prediction.and_then(|prediction| self.context.comparison.uneven(&self.promise, prediction));
+            let what = self.context.comparison.uneven(&self.promise, prediction);
             let what = what.map(|what| format!(": {what}")).unwrap_or_default();
             return (Disagreement::Rules, format!("endpoints do not get their promised shares{what}"));
         };
@@ -251,12 +278,20 @@ impl<'c, 'a> Sources<'c, 'a> {
         same_source && outcomes.into_iter().any(|one| one.is_like(seen))
     }
 
-    /// A branch that the promise does not admit.
+    /// A branch that the promise does not admit; rather one that does not depend on interfaces which the text does not show.
     fn broken<'p>(&self, prediction: &'p Prediction) -> Option<&'p PredictedBranch> {
-        prediction
-            .branches
-            .iter()
-            .find(|branch| FlowOutcome::predicted(&branch.outcome).is_none_or(|seen| !self.admits(&seen)))
+        let broken = prediction.branches.iter().filter(|branch| self.is_broken(branch));
+        broken.min_by_key(|branch| hidden_interfaces::matched_count(&self.context.network, branch))
+    }
+
+    fn is_broken(&self, branch: &PredictedBranch) -> bool {
+        FlowOutcome::predicted(&branch.outcome).is_none_or(|seen| !self.admits(&seen))
+    }
+
+    /// What the outcome depends on, if the promise is kept or broken depending on interfaces that the text does not show.
+    fn hidden_interfaces(&self, prediction: &Prediction) -> Option<String> {
+        let rule = hidden_interfaces::deciding(&self.context.network, prediction, |branch| self.is_broken(branch))?;
+        Some(format!("depends on the interfaces of a rule that the text does not show: {rule}"))
     }
 
     /// The branch to show: one that is not promised, otherwise the longest path to an endpoint that gets too much, otherwise the first.
@@ -356,6 +391,6 @@ fn unknown(outcome: &PredictedOutcome) -> Option<String> {
 /// The assumptions of a prediction about what rules have counted, in words.
 pub(crate) fn assumed(prediction: &Prediction) -> Option<String> {
     let all = prediction.branches.iter().map(|branch| branch.assumptions);
-    let all = all.fold(Assumptions::NONE, Assumptions::and);
+    let all = all.fold(Assumptions::NONE, Assumptions::and).of_counts();
     (all != Assumptions::NONE).then(|| format!("depends on what rules count: {all}"))
 }

@@ -3,6 +3,7 @@
 //! - `outcome`: the outcome of a flow, in one form for prediction and observation;
 //! - `compare`: whether an outcome keeps the promise, and whether two of the sources agree;
 //! - `flow_sources`: which sources disagree;
+//! - `hidden_interfaces`: flows whose outcome depends on interfaces that a text does not show;
 //! - `context`: the context of the sources in one state of a cluster;
 //! - `words`: a promise in one line.
 
@@ -10,6 +11,7 @@ mod compare;
 mod context;
 mod disagreement;
 mod flow_sources;
+mod hidden_interfaces;
 mod outcome;
 mod rule_differences;
 mod words;

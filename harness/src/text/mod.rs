@@ -20,6 +20,11 @@ pub use self::number::within;
 pub use self::path::{Printable, path_text, printable};
 pub(crate) use self::path::{deserialize_path, serialize_path};
 
+/// Where something is documented, if that is a URL: files of svclab's repository are not installed with it.
+pub(crate) fn link(document: &str) -> Option<&str> {
+    Some(document).filter(|document| document.starts_with("https://"))
+}
+
 /// A number with its thousands grouped: `41,200`.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();

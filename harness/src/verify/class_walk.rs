@@ -51,6 +51,7 @@ impl<'s> PacketClass<'s> {
     pub(crate) fn flow(&self) -> NewFlow {
         NewFlow {
             from: self.vantage.clone(),
+            source: (!self.senders.has(&self.packet)).then_some(self.packet.source),
             source_port: self.packet.transport.ports().map_or(0, |(source, _)| source),
             to: self.question.to,
             protocol: self.question.protocol,

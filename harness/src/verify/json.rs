@@ -151,7 +151,7 @@ impl<'a> Row<'a> {
 #[derive(Serialize, JsonSchema)]
 struct FindingRow<'a> {
     /// The source that disagrees, or its cause: `rules`, `network`, `connection`, `earlierPackets`, `unpredicted`,
-    /// `kernel`, `model`, `all`, `unknown` or `known`.
+    /// `kernel`, `model`, `all`, `unknown`, `notShown` or `known`.
     disagreement: &'static str,
     /// Whether it makes the verification fail.
     fails: bool,
@@ -178,6 +178,7 @@ impl<'a> FindingRow<'a> {
             Disagreement::Model => "model",
             Disagreement::All => "all",
             Disagreement::Unknown => "unknown",
+            Disagreement::NotShown => "notShown",
             Disagreement::Known => "known",
         };
         let fails = disagreement.fails(options.allow_unknown);

@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 
 use svclab_rules::cascade;
 use svclab_rules::coverage::Coverage;
-use svclab_rules::promise::{PromisedOutcome, Question};
+use svclab_rules::promise::{Promise, PromisedOutcome, Question};
 
 use super::Options;
 use super::address_kinds::Kinds;
@@ -163,7 +163,8 @@ impl<'a> Verifying<'_, 'a> {
         }
         let is_sound = asked.later.fault.is_none();
         if let Some(fault) = &asked.later.fault {
-            part.findings.count(fault.disagreement, fault.what.clone(), false, || self.example_of_later(&asked, fault));
+            let (disagreement, what) = judged(&asked, fault);
+            part.findings.count(disagreement, what, false, || self.example_of_later(&asked, fault));
         }
         match asked.probe(self.scenario).filter(|_| !self.options.no_lab) {
             Some(probe) => {
@@ -280,12 +281,12 @@ impl<'a> Verifying<'_, 'a> {
         Example {
             flow: sent.to_string(),
             service: promise.service.clone(),
-            promise: promise.outcome.to_string(),
+            promise: promised(promise),
             prediction: prediction.as_ref().map(|prediction| prediction.outcome_lines(usize::MAX)).unwrap_or_default(),
             is_observed: seen.is_some(),
-            observation: seen.as_ref().map_or_else(|| "no packet was sent".to_owned(), ToString::to_string),
+            observation: seen.as_ref().map_or_else(|| not_sent(sent), ToString::to_string),
             rules: sources.branch_that_matters().map(rules).unwrap_or_default(),
-            explain: Some(self.explain_command(sent)),
+            explain: sent.source.is_none().then(|| self.explain_command(sent)),
         }
     }
 
@@ -295,12 +296,13 @@ impl<'a> Verifying<'_, 'a> {
         let explains_first = fault.prediction.is_none();
         sources.prediction = fault.prediction.clone().or(sources.prediction);
         let example = self.example(&sources, &asked.flow());
-        Example { explain: example.explain.filter(|_| explains_first), ..example }
+        let observation = "no packet was sent: a lab sends only the first packet of a connection".to_owned();
+        Example { explain: example.explain.filter(|_| explains_first), observation, ..example }
     }
 
     /// The command that explains a flow.
     fn explain_command(&self, sent: &NewFlow) -> String {
-        let NewFlow { from, to, protocol, source_port, via, shape: _ } = sent;
+        let NewFlow { from, to, protocol, source_port, via, source: _, shape: _ } = sent;
         let to = via.as_ref().map_or(to.to_string(), |node| format!("{to}@{node}"));
         let (from, to) = (shell_word(&from.to_string()), shell_word(&to));
         let port = if *source_port == DEFAULT_PORT { String::new() } else { format!(" --source-port={source_port}") };
@@ -314,6 +316,36 @@ impl<'a> Verifying<'_, 'a> {
         let programs = self.options.programs.as_ref();
         let programs = programs.map(|programs| format!(" {}", programs.options())).unwrap_or_default();
         format!("svclab explain --from={from} --to={to} --protocol={protocol}{port}{release}{programs} -- {file}")
+    }
+}
+
+/// How a fault of packets after the first counts: it is not known to be one if it may depend on interfaces that the text does not show.
+fn judged(asked: &PacketClass<'_>, fault: &LaterFault) -> (Disagreement, String) {
+    let predictions = fault.prediction.iter().chain([&asked.prediction]);
+    let mut branches = predictions.flat_map(|prediction| &prediction.branches);
+    match branches.any(|branch| branch.assumptions.depends_on_interfaces()) {
+        true if fault.disagreement != Disagreement::Unknown => {
+            (Disagreement::NotShown, format!("depends on interfaces that the text does not show: {}", fault.what))
+        }
+        _ => (fault.disagreement, fault.what.clone()),
+    }
+}
+
+/// A promise in words. A packet to be dropped must be dropped by the node that handles it.
+fn promised(promise: &Promise) -> String {
+    match (&promise.outcome, &promise.node) {
+        (outcome @ (PromisedOutcome::Dropped | PromisedOutcome::Fails), Some(node)) => {
+            format!("{outcome} on node/{node}")
+        }
+        (outcome, _) => outcome.to_string(),
+    }
+}
+
+/// Why there is no observation of a flow.
+fn not_sent(sent: &NewFlow) -> String {
+    match sent.source {
+        Some(source) => format!("no packet was sent: no host of the lab has the address {source}"),
+        None => "no packet was sent".to_owned(),
     }
 }
 

@@ -31,6 +31,7 @@ mod explain;
 mod few_threads;
 mod graph;
 mod help;
+mod hidden_interfaces;
 mod in_ci;
 mod invalid;
 mod kernel_log;

@@ -192,6 +192,18 @@ impl Rule {
         }
     }
 
+    /// Marks the rule as one that may have interfaces which the text does not show.
+    #[doc(hidden)]
+    pub fn hide_interfaces(&mut self) {
+        self.matches.push(Match::unshown_interfaces());
+    }
+
+    /// Returns whether the rule may have interfaces which the text does not show.
+    #[doc(hidden)]
+    pub fn hides_interfaces(&self) -> bool {
+        self.matches.iter().any(Match::hides_interfaces)
+    }
+
     /// Returns whether the text did not show enough of the rule to read it: one of its matches stands for the rest.
     #[doc(hidden)]
     pub fn is_unread(&self) -> bool {

@@ -116,6 +116,14 @@ impl Rule<'_> {
         }
     }
 
+    /// Returns whether it may have interfaces that the text does not show.
+    pub fn hides_interfaces(self) -> bool {
+        match self {
+            Self::Iptables { rule, .. } => rule.hides_interfaces(),
+            Self::Nftables { .. } => false,
+        }
+    }
+
     /// Returns whether it matches packets in the connection state `INVALID`.
     pub fn is_for_invalid(self) -> bool {
         let names = |states: &iptables::States, negated: bool| states.intersects(iptables::States::INVALID) && !negated;

@@ -163,11 +163,24 @@ impl Assumptions {
     pub(crate) const COUNTER: Self = Self(1);
     /// `limit`: packets are rare enough that the limit is not reached, so the match holds.
     pub(crate) const BELOW_LIMIT: Self = Self(2);
+    /// Interfaces of rules that a text does not show: one branch for a rule that has the packet's, and one for a rule that does not.
+    pub(crate) const INTERFACES: Self = Self(4);
 
     /// Returns the union of two sets.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
+    }
+
+    /// Returns those about what rules have counted.
+    #[must_use]
+    pub const fn of_counts(self) -> Self {
+        Self(self.0 & !Self::INTERFACES.0)
+    }
+
+    /// Returns whether the outcome may depend on interfaces of rules that a text does not show.
+    pub const fn depends_on_interfaces(self) -> bool {
+        self.contains(Self::INTERFACES)
     }
 
     /// Returns whether `self` contains all of `other`.
@@ -181,6 +194,7 @@ impl fmt::Display for Assumptions {
         let words = [
             (Self::COUNTER, "the counter of `statistic --mode nth` or `numgen inc` may have any value"),
             (Self::BELOW_LIMIT, "`limit` is assumed not to be reached"),
+            (Self::INTERFACES, "rules whose interfaces the text does not show may match or not"),
         ];
         let mut said = words.iter().filter(|(one, _)| self.contains(*one)).map(|(_, words)| *words);
         f.write_str(said.next().unwrap_or("nothing"))?;

@@ -13,6 +13,7 @@ use svclab_rules::nftables::{self, Condition, Statement};
 use svclab_rules::ruleset::Rules;
 
 use super::dump::Dump;
+use super::hidden_interfaces;
 use super::made_up::lead_to;
 use crate::evidence::{Format, NodeRules};
 use crate::infer::names::as_named;
@@ -36,6 +37,7 @@ pub(super) fn rules(
         let fitted = match shown {
             Rules::Iptables(mut parsed) => {
                 let before = changes.len() + left_out.len();
+                hidden_interfaces::mark(&mut parsed.rules, &part.coverage, &dump.node, changes);
                 fit(&mut parsed.rules, &dump.node, changes, left_out);
                 // The lines of rules are known only where none was left out.
                 if changes.len() + left_out.len() > before { parsed.rules.into() } else { Rules::Iptables(parsed) }
@@ -65,6 +67,7 @@ pub(super) fn others(
         let Some(own) = other.rules.iptables() else { continue };
         let mut rules = own.clone();
         changes.extend(unread(&other.rules, &dump.node));
+        hidden_interfaces::mark(&mut rules, &other.coverage, &dump.node, changes);
         fit(&mut rules, &dump.node, changes, left_out);
         let (install, order) = match dump.parts.iter().any(|part| is_listed_after(other, part)) {
             true => (Install::Before, "before"),
@@ -215,9 +218,10 @@ impl Defects {
         if !self.missing.is_empty() {
             let first: Vec<&str> = self.missing.iter().take(3).map(|(_, name)| name.as_str()).collect();
             let count = counted(self.missing.len(), "chain");
+            let verb = if self.missing.len() == 1 { "is" } else { "are" };
             let more = if self.missing.len() > first.len() { ", ..." } else { "" };
             changes.push(format!(
-                "{count} of node {node} that rules jump to and that are not shown are empty: {}{more}",
+                "{count} of node {node} that rules jump to and that {verb} not shown {verb} empty: {}{more}",
                 first.join(", ")
             ));
         }

@@ -10,6 +10,7 @@
 
 mod configuration;
 mod dump;
+mod hidden_interfaces;
 mod install;
 mod known;
 mod machine;

@@ -76,7 +76,7 @@ pub(crate) fn structure_defects(rules: &RuleSet, coverage: &Coverage) -> Vec<Str
         let is_surely_equal = move |rule: &Rule| {
             let is_own =
                 chain.name.starts_with("KUBE-") || rule.next_chain().is_some_and(|next| next.starts_with("KUBE-"));
-            is_own || !coverage.hides_interfaces(table.as_str(), &chain.name)
+            is_own || !rule.hides_interfaces() && !coverage.hides_interfaces(table.as_str(), &chain.name)
         };
         // A duplicate jump to an endpoint is a defect of its service.
         let is_structure = move |copies: &Copies| {

@@ -1,9 +1,12 @@
-//! `comment`: text for readers; always holds.
+//! `comment`: text for readers; always holds, except where it says that a text does not show the interfaces of the rule.
 
 use std::sync::Arc;
 
 use super::{Extension, Match};
 use crate::iptables::text::Printer;
+
+/// The comment of a rule of a listing that does not show its interfaces: whether it holds is unknown.
+pub(in crate::iptables) const UNSHOWN_INTERFACES: &str = "interfaces not shown";
 
 pub(super) const COMMENT: Extension = Extension {
     name: "comment",

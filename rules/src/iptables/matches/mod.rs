@@ -117,6 +117,8 @@ pub(super) enum Condition {
     Set(Box<set::SetLookup>),
     /// An address range.
     Between(Box<iprange::Between>),
+    /// Interfaces that a text does not show.
+    UnshownInterfaces,
     /// Holds for no packet.
     Never,
     /// Not modelled, for the given reason.
@@ -223,7 +225,17 @@ impl Match {
 
     /// Returns whether it holds for every packet: a comment, or a counter.
     pub fn always_holds(&self) -> bool {
-        matches!(self, Self::Comment(_) | Self::Nfacct(_))
+        matches!(self, Self::Comment(_) | Self::Nfacct(_)) && !self.hides_interfaces()
+    }
+
+    /// Returns the match that stands for interfaces that a text does not show: a comment, which the kernel accepts.
+    pub(in crate::iptables) fn unshown_interfaces() -> Self {
+        Self::Comment(comment::UNSHOWN_INTERFACES.into())
+    }
+
+    /// Returns whether it stands for interfaces that a text does not show.
+    pub(in crate::iptables) fn hides_interfaces(&self) -> bool {
+        matches!(self, Self::Comment(text) if **text == *comment::UNSHOWN_INTERFACES)
     }
 
     pub(super) fn print(&self, out: &mut Printer) {
@@ -255,6 +267,7 @@ impl Match {
         out: &mut Vec<Condition>,
     ) {
         out.push(match self {
+            Self::Comment(_) if self.hides_interfaces() => Condition::UnshownInterfaces,
             Self::Comment(_) | Self::Nfacct(_) => return,
             Self::Ports(ports) => return ports.compile(protocol, out),
             Self::Statistic(statistic) => return out.extend(statistic.compile()),
@@ -274,6 +287,7 @@ impl Match {
     /// Describes what it requires of a packet, as a fragment: `to port 80`. Returns nothing if it always holds or is random.
     pub fn explain(&self) -> Option<String> {
         Some(match self {
+            Self::Comment(_) if self.hides_interfaces() => "at interfaces that the text does not show".to_owned(),
             Self::Comment(_) | Self::Nfacct(_) | Self::Statistic(_) => return None,
             Self::Ports(ports) => return ports.explain(),
             Self::Mark(mark) => format!("{}marked {}", mark.negation(), mark.value.explain()),
@@ -290,9 +304,9 @@ impl Match {
 }
 
 impl Condition {
-    /// Returns whether it is random.
+    /// Returns whether packets are followed both if it holds and if it does not.
     pub(super) fn is_chance(&self) -> bool {
-        matches!(self, Self::Random(_) | Self::Nth { .. })
+        matches!(self, Self::Random(_) | Self::Nth { .. } | Self::UnshownInterfaces)
     }
 
     /// Returns whether its result is not determined by the packet.
@@ -327,6 +341,11 @@ impl Condition {
             Self::Nth { part, every } => {
                 walker.assume(Assumptions::COUNTER);
                 Held::Random(*part, u64::from(*every))
+            }
+            // Either for all packets of an interface or for none: the shares say nothing.
+            Self::UnshownInterfaces => {
+                walker.assume(Assumptions::INTERFACES);
+                Held::Random(1, 2)
             }
             Self::Limit => Held::Assuming(Assumptions::BELOW_LIMIT),
             Self::Recent(recent) => recent.holds(walker, &environment.recent),
@@ -363,6 +382,7 @@ impl Condition {
             | Self::OldState(_)
             | Self::Random(_)
             | Self::Nth { .. }
+            | Self::UnshownInterfaces
             | Self::Set(_)
             | Self::Icmp(_)
             | Self::Never

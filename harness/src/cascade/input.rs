@@ -28,9 +28,13 @@ pub fn read(evidence: &Evidence, file: &Path) -> Result<Report, Diagnostics> {
         return Ok(report);
     }
     let place = |own: Option<&str>| own.map_or_else(|| file.to_owned(), |own| file.join(own));
-    let mut errors: Vec<Diagnostic> = evidence
-        .unread
-        .iter()
+    // A rule of such a chain that could not be read may be what is missing.
+    let is_of_balancer = |unread: &&Unread| BALANCING.iter().any(|words| unread.text.contains(words));
+    let (of_balancers, others): (Vec<&Unread>, Vec<&Unread>) = evidence.unread.iter().partition(is_of_balancer);
+    let before = of_balancers.len();
+    let mut errors: Vec<Diagnostic> = of_balancers
+        .into_iter()
+        .chain(others)
         .map(|unread| Diagnostic::at(&place(unread.file.as_deref()), (unread.line, 1), &unread.reason, UNREAD))
         .collect();
     match node_rules(evidence).first() {
@@ -38,21 +42,25 @@ pub fn read(evidence: &Evidence, file: &Path) -> Result<Report, Diagnostics> {
             let [message, help] = OF_IPTABLES_NFT;
             errors.insert(0, Diagnostic::at(file, (1, 1), message, help));
         }
-        Some(set) if errors.is_empty() => {
+        // What could not be read of the rest is not.
+        Some(set) => {
             let message = format!("no chain of {} load-balances connections", set.format.words());
-            errors.push(Diagnostic::at(&place(set.file.as_deref()), (set.first, 1), &message, SERVICES));
+            errors.insert(before, Diagnostic::at(&place(set.file.as_deref()), (set.first, 1), &message, SERVICES));
         }
-        // What could not be read of the rest is not what is missing.
         None if !evidence.pieces.is_empty() => {
             let message = format!("the input has no rules, only {}", evidence.formats());
-            errors.insert(0, Diagnostic::at(file, (1, 1), &message, FORMATS));
+            let first = &evidence.pieces[0];
+            errors.insert(0, Diagnostic::at(&place(first.file.as_deref()), (first.first, 1), &message, FORMATS));
         }
         None if errors.is_empty() => errors.push(Diagnostic::at(file, (1, 1), "unrecognised rule format", FORMATS)),
-        _ => {}
+        None => {}
     }
     errors.truncate(limits::ERRORS);
     Err(Diagnostics { errors, ..Diagnostics::default() })
 }
+
+/// What rules of chains that balance connections contain.
+const BALANCING: [&str; 4] = ["-A KUBE-SVC-", "-A KUBE-SVL-", "-A KUBE-XLB-", "numgen "];
 
 const FORMATS: &str =
     "Pass the output of `iptables-save`, `iptables -t nat -L -n` or `nft list ruleset`, or a scenario.";

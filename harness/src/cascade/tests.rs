@@ -375,3 +375,16 @@ fn a_missing_jump_is_a_defect_of_the_rules() {
     assert_eq!(json["structureDefects"][0]["message"], defect);
     assert!(svg::render(&report).contains("Defect: chain PREROUTING of nat has no jump to KUBE-SERVICES"));
 }
+
+/// A line that could not be read is not why no chain shares out connections, but may be.
+#[test]
+fn the_obstacle_comes_before_lines_that_were_not_read() {
+    let text = "*nat\n:KUBE-SERVICES - [0:0]\n-A KUBE-SERVICES -d 10.96.0.1/32 -j \"\nCOMMIT\n";
+    let found = read(&evidence::read(text), Path::new("k.txt")).expect_err("no shares");
+    assert_eq!(found.errors[0].message, "no chain of iptables-save load-balances connections");
+    assert!(found.errors.len() > 1, "{:?}", found.errors);
+    let log = "some words\n\nI0614 12:34:56.789012       1 server_others.go:206] \"Using iptables Proxier\"\n";
+    let found = read(&evidence::read(log), Path::new("k.txt")).expect_err("no rules");
+    assert_eq!(found.errors[0].message, "the input has no rules, only kube-proxy's log");
+    assert_eq!(found.errors[0].span.line, 3);
+}

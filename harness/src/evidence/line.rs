@@ -45,6 +45,15 @@ impl<'t> Line<'t> {
             || (text.ends_with(['$', '#']) && text.contains('@') && !text.contains(" -"))
     }
 
+    /// Whether it stands for copies of the line before it: `<repeated>`, `[repeated 40 times]`.
+    pub(super) fn is_repetition(&self) -> bool {
+        let text = self.text.trim();
+        let inner = text.trim_matches(|letter: char| letter.is_whitespace() || "<>()[].…*".contains(letter));
+        let inner = inner.to_ascii_lowercase();
+        let is_counted = || inner.strip_prefix("repeated ").is_some_and(|count| count.ends_with("times"));
+        inner.len() < text.len() && (matches!(&*inner, "repeated" | "repeats" | "repeat") || is_counted())
+    }
+
     /// Whether the text was left out: `...`, `[snip]`.
     pub(super) fn is_ellipsis(&self) -> bool {
         let text = self.text.trim();

@@ -268,8 +268,10 @@ formats! {
     Json = "json", "kubectl get -o json";
     /// A kube-proxy configuration.
     ProxyConfig = "kube-proxy-config", "a KubeProxyConfiguration";
-    /// A log of kube-proxy, or of another Kubernetes component.
+    /// A log of kube-proxy, or one that does not say which component's it is.
     ProxyLog = "kube-proxy-log", "kube-proxy's log";
+    /// A log of another component.
+    OtherLog = "log", "another component's log";
     /// `conntrack -L`, `-E`, `/proc/net/nf_conntrack`.
     Conntrack = "conntrack", "conntrack -L";
     /// `ip addr`.

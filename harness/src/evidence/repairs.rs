@@ -41,13 +41,15 @@ pub(crate) enum Repair {
     NotPrinted,
     /// The heading of a chain or table is missing.
     Heading,
+    /// A line such as `<repeated>`, which stands for copies of the one before it.
+    Repeated,
     /// The end is missing.
     Cut,
 }
 
 impl Repair {
     /// All kinds.
-    pub(super) const ALL: [Self; 18] = [
+    pub(super) const ALL: [Self; 19] = [
         Self::Quote,
         Self::Diff,
         Self::LogPrefix,
@@ -65,6 +67,7 @@ impl Repair {
         Self::UnsupportedRevision,
         Self::NotPrinted,
         Self::Heading,
+        Self::Repeated,
         Self::Cut,
     ];
 
@@ -88,6 +91,7 @@ impl Repair {
             Self::UnsupportedRevision => "printed by an older iptables",
             Self::NotPrinted => "completed with kube-proxy's options, which nft does not print",
             Self::Heading => "without the heading of its table or chain",
+            Self::Repeated => "read as a copy of the line before it",
             Self::Cut => "cut off",
         }
     }

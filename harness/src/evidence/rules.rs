@@ -295,7 +295,7 @@ fn place_in(all: &[NodeRules], new: &NodeRules, belongs: impl Fn(&NodeRules) -> 
 }
 
 /// Whether rules are those of another machine or time: below the heading of another machine, or in a format that prints each chain once, a chain has
-/// other rules; or an endpoint has another share.
+/// other rules; a chain that is shown whole lacks a jump that the other one has; or an endpoint has another share.
 fn is_another_listing(known: &NodeRules, new: &NodeRules) -> bool {
     let (Some(all), Some(own)) = (known.rules.iptables(), new.rules.iptables()) else { return false };
     if known.format != new.format {
@@ -310,9 +310,17 @@ fn is_another_listing(known: &NodeRules, new: &NodeRules) -> bool {
             !known_rules.is_empty()
                 && !chain.rules.is_empty()
                 && ((has_other_heading || is_block) && plain(known_rules) != plain(&chain.rules)
+                    || is_whole(known) && leads_elsewhere(&chain.rules, known_rules)
+                    || is_whole(new) && leads_elsewhere(known_rules, &chain.rules)
                     || has_other_shares(known_rules, &chain.rules))
         })
     })
+}
+
+/// Whether rules lead to a chain that none of all rules of their chain leads to.
+fn leads_elsewhere(rules: &[Rule], all: &[Rule]) -> bool {
+    let mut next = rules.iter().filter_map(Rule::next_chain);
+    next.any(|next| !all.iter().any(|rule| rule.next_chain() == Some(next)))
 }
 
 /// Whether headings name two machines.

@@ -45,10 +45,16 @@ fn notes(evidence: &Evidence, cluster: &Cluster) -> Vec<Assumption> {
     }
     let frontends = Frontends::of(evidence, cluster);
     let of_services: Vec<&Connection> = entries.iter().copied().filter(|entry| frontends.have(entry)).collect();
+    let to_services = match (entries.len(), of_services.len()) {
+        (1, 0) => "which is not to a Service".to_owned(),
+        (1, _) => "which is to a Service".to_owned(),
+        (_, 0) => "none of them to a Service".to_owned(),
+        (all, count) if all == count => "all of them to Services".to_owned(),
+        (_, count) => format!("{count} of them to Services"),
+    };
     let words = format!(
-        "connections are not restored without --connections: {} of the dump, {} of them to a Service",
-        counted(entries.len(), "entry"),
-        of_services.len()
+        "connections are not restored without --connections: {} of the dump, {to_services}",
+        counted(entries.len(), "entry")
     );
     let stale: Vec<&&Connection> = of_services.iter().filter(|entry| !frontends.have_endpoint(entry)).collect();
     // Without them, nothing may be wrong with the rules.

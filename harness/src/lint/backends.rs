@@ -2,12 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use svclab_rules::cluster::ProxyMode;
 use svclab_rules::iptables::{ChainKind, TableName, Target};
 
 use super::finding::{Finding, Place};
 use super::surrounding_rules::is_of_older_iptables;
 use super::view::{Tables, View};
-use crate::evidence::{NodeRules, OF_IPTABLES_NFT, Unread, others};
+use crate::evidence::{Format, NodeRules, OF_IPTABLES_NFT, Piece, Unread, others};
+use crate::text::counted;
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
@@ -24,7 +26,7 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
         }
     }
     found.extend(not_read(view));
-    found.extend(view.evidence.unread_rules().filter(|line| !is_of_older_iptables(line)).map(unread));
+    found.extend(unread(view));
     found.extend(others(view.nodes).into_iter().map(other));
     found
 }
@@ -45,15 +47,45 @@ fn other(rules: &NodeRules) -> Finding {
     Finding::new("rules-not-read", place, "another rule set of the same text, without Services", effect)
 }
 
-/// A line of rules that could not be read.
-fn unread(line: &Unread) -> Finding {
-    let place = Place { file: line.file.clone(), line: line.line };
-    Finding::new(
-        "rules-not-read",
-        place,
-        format!("not read: {}", line.reason),
-        "unknown: what the rule does is not judged",
-    )
+/// The lines of rules that could not be read, once for each reason and format.
+fn unread(view: &View<'_>) -> Vec<Finding> {
+    let mut groups: Vec<(ProxyMode, Vec<&Unread>)> = Vec::new();
+    for line in view.evidence.unread_rules().filter(|line| !is_of_older_iptables(line)) {
+        let mode = mode_of(view, line);
+        let is_alike = |group: &&mut (ProxyMode, Vec<&Unread>)| {
+            group.0 == mode && (&group.1[0].file, &group.1[0].reason) == (&line.file, &line.reason)
+        };
+        match groups.iter_mut().find(is_alike) {
+            Some(group) => group.1.push(line),
+            None => groups.push((mode, vec![line])),
+        }
+    }
+    let finding = |(mode, lines): (ProxyMode, Vec<&Unread>)| {
+        let first = lines[0];
+        let place = Place { file: first.file.clone(), line: first.line };
+        let (message, effect) = match lines.as_slice() {
+            [_, .., last] => (
+                format!("{} not read, last at line {}: {}", counted(lines.len(), "line"), last.line, first.reason),
+                "unknown: what these rules do is not judged",
+            ),
+            _ => (format!("not read: {}", first.reason), "unknown: what the rule does is not judged"),
+        };
+        Finding::new("rules-not-read", place, message, effect).with_mode(mode)
+    };
+    groups.into_iter().map(finding).collect()
+}
+
+/// The mode of kube-proxy whose rules a line is of: that of the piece that it is in, or of the nearest one before or after it.
+fn mode_of(view: &View<'_>, line: &Unread) -> ProxyMode {
+    let of_file = view.evidence.pieces.iter().filter(|piece| piece.file == line.file && piece.contents.rules() > 0);
+    let distance = |piece: &&Piece| {
+        let after = line.line.saturating_sub(piece.last);
+        after.max(piece.first.saturating_sub(line.line))
+    };
+    match of_file.min_by_key(distance).map(|piece| piece.format) {
+        Some(Format::Nft | Format::NftJson) => ProxyMode::Nftables,
+        _ => ProxyMode::Iptables,
+    }
 }
 
 fn both(one: Tables<'_>, other: Tables<'_>, first: &str, second: &str) -> Option<Finding> {

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use svclab_rules::compare::{Difference, Fact, Subject};
 
+use super::deviation_places::{fact, place};
 use super::finding::{Finding, Place};
 use super::severity::Severity;
 use super::view::View;
@@ -31,6 +32,7 @@ pub(super) fn not_compared(view: &View<'_>) -> Option<Finding> {
 /// The deviations that no earlier finding of at least the same severity explains. `failure` returns the severity and the effect on traffic
 /// of a missing fact, if they are known.
 pub(super) fn find(
+    view: &View<'_>,
     assumed: &Assumed,
     found: &[Finding],
     failure: impl Fn(&Fact) -> Option<(Severity, &'static str)>,
@@ -70,7 +72,8 @@ pub(super) fn find(
         let is_certain = severity == Severity::Error || is_local_hairpin(&deviation.node, fact);
         (is_certain && !is_varied(deviation)).then_some(effect)
     };
-    let findings = whole().filter(is_certain).map(|deviation| (deviation, finding(deviation, failure(deviation))));
+    let findings =
+        whole().filter(is_certain).map(|deviation| (deviation, finding(view, deviation, failure(deviation))));
     let is_new = |(deviation, finding): &(&Deviation, Finding)| {
         !found.iter().any(|known| explains(known, deviation, finding.severity))
     };
@@ -89,16 +92,6 @@ pub(super) fn subject(deviation: &Deviation) -> &str {
         Subject::Service(name) => name.split_once(':').map_or(name, |(service, _)| service),
         Subject::Table(name) => name,
         Subject::Chain { name, .. } | Subject::Set { name, .. } => name,
-    }
-}
-
-fn fact(deviation: &Deviation) -> Option<&Fact> {
-    match &deviation.finding.difference {
-        Difference::Missing(fact)
-        | Difference::Unexpected(fact)
-        | Difference::Changed { fact, .. }
-        | Difference::Repeated { fact, .. } => Some(fact),
-        _ => None,
     }
 }
 
@@ -134,9 +127,9 @@ fn explains(finding: &Finding, deviation: &Deviation, severity: Severity) -> boo
 }
 
 /// The finding of a deviation; an error if `failure`, its effect on traffic, is known.
-fn finding(deviation: &Deviation, failure: Option<&'static str>) -> Finding {
+fn finding(view: &View<'_>, deviation: &Deviation, failure: Option<&'static str>) -> Finding {
     let compared = &deviation.finding;
-    let place = Place { file: deviation.file.clone(), line: compared.line.unwrap_or(deviation.line) };
+    let place = place(view, deviation);
     let message = svclab_rules::compare::Finding { line: None, ..compared.clone() }.to_string();
     let about = |finding: Finding| finding.with_mode(deviation.mode).about(compared.subject.clone());
     if let Some(effect) = failure {

@@ -5,10 +5,10 @@ use std::net::SocketAddr;
 
 use svclab_rules::compare::{Difference, Fact, Policy, Subject};
 use svclab_rules::infer::InferredPort;
-use svclab_rules::iptables::TableName;
 
+use super::deviation_places::place;
 use super::deviations::{self, is_of_settings};
-use super::finding::{Finding, Place};
+use super::finding::Finding;
 use super::severity::Severity;
 use super::view::View;
 use crate::infer::Deviation;
@@ -65,22 +65,10 @@ fn finding(view: &View<'_>, deviation: &Deviation) -> Option<Finding> {
         Fact::Jump(_, effect) => ("missing-jump", Severity::Error, *effect),
         _ => effect(view, fact).map(|(severity, effect)| ("missing-rule", severity, effect))?,
     };
-    let line = match &deviation.finding.subject {
-        Subject::Chain { table, name } => line_of(view, deviation, table, name),
-        _ => None,
-    };
-    let place = Place { file: deviation.file.clone(), line: line.unwrap_or(deviation.line) };
+    let place = place(view, deviation);
     let message = format!("{subject}: {fact} is missing: the text would show it if the node had it");
     let finding = Finding::new(id, place, message, effect).about(deviation.finding.subject.clone());
     Some(finding.graded(severity).with_mode(deviation.mode))
-}
-
-/// The line of a chain's first rule.
-fn line_of(view: &View<'_>, deviation: &Deviation, table: &str, chain: &str) -> Option<usize> {
-    let table = TableName::ALL.into_iter().find(|own| own.as_str() == table)?;
-    let mut of_file = view.tables().filter(|tables| tables.node.file == deviation.file);
-    let line = of_file.find_map(|tables| tables.chain(table, chain).map(|_| tables.line(table, chain, 0)));
-    line.filter(|line| *line > 0)
 }
 
 /// The severity of a missing fact and its effect on traffic; `None` if the fact depends on settings or endpoints that are assumed.

@@ -12,6 +12,7 @@ mod backends;
 mod catalog;
 mod chains;
 mod connections;
+mod deviation_places;
 mod deviations;
 mod finding;
 mod forwarding;
@@ -77,7 +78,7 @@ pub fn lint(evidence: &Evidence) -> Vec<Finding> {
     if let Some(assumed) = &assumed {
         found.extend(assumed_settings(&view, &assumed.assumptions, &found));
         found.extend(missing::find(&view, &assumed.deviations, &found));
-        found.extend(deviations::find(assumed, &found, |fact| missing::effect(&view, fact)));
+        found.extend(deviations::find(&view, assumed, &found, |fact| missing::effect(&view, fact)));
         policy::judge_local_drops(&view, &mut found, &assumed.deviations);
     }
     found.sort_by(|one, other| (one.severity, one.id, &one.place).cmp(&(other.severity, other.id, &other.place)));

@@ -5,7 +5,9 @@ use std::collections::{HashMap, HashSet};
 use svclab_rules::cascade::{Cascade, Kind, StructureDefect, shares};
 use svclab_rules::cluster::ProxyMode;
 use svclab_rules::compare::Subject;
-use svclab_rules::iptables::{Rule, TableName, Target};
+use svclab_rules::coverage::nft_table;
+use svclab_rules::iptables::{ChainKind, Rule, TableName, Target};
+use svclab_rules::nftables::{Chain, Verdict};
 use svclab_rules::ruleset::Rules;
 
 use super::finding::{Finding, Place};
@@ -56,8 +58,63 @@ fn find_on_node(node: &NodeRules) -> Vec<Finding> {
         }
     }
     all.extend(explained(&found.cascades, mode, |chain| place(TableName::Nat, chain, 1)));
+    all.extend(empty_chains(node));
     all.extend(found.structure_defects.iter().filter_map(|defect| structure_finding(defect, node, &place)));
     all.into_iter().map(|finding| finding.with_mode(mode)).collect()
+}
+
+/// The kinds of chains from which every connection must be led on.
+const LEADING: [ChainKind; 4] = [ChainKind::Service, ChainKind::Local, ChainKind::ExternalLocal, ChainKind::External];
+
+/// Chains of Services that are shown whole, have no rule, and get connections.
+fn empty_chains(node: &NodeRules) -> Vec<Finding> {
+    let mut found: Vec<(usize, String, String)> = Vec::new();
+    match &node.rules {
+        Rules::Iptables(parsed) => {
+            let tables = Tables { node, parsed };
+            let is_empty = |name: &str| {
+                LEADING.iter().any(|kind| kind.is_of(name))
+                    && tables.shows(TableName::Nat, name)
+                    && tables.chain(TableName::Nat, name).is_some_and(|chain| chain.rules.is_empty())
+            };
+            for placed in tables.rules().filter(|placed| placed.table == TableName::Nat) {
+                let Some(next) = placed.rule.next_chain().filter(|next| is_empty(next)) else { continue };
+                let mut words = placed.rule.comment().unwrap_or_default().split(' ');
+                let named = words.find(|word| word.contains('/')).map(|name| name.trim_end_matches(':').to_owned());
+                found.push((placed.line, named.unwrap_or_else(|| next.to_string()), next.to_string()));
+            }
+        }
+        Rules::Nftables(parsed) => {
+            for (table_at, table) in parsed.rules.tables.iter().enumerate() {
+                let is_empty = |name: &str| {
+                    let is_service = ["service-", "external-"].iter().any(|start| name.starts_with(start));
+                    let is_own = |chain: &&Chain| *chain.name == *name && chain.rules.is_empty();
+                    let is_whole = node.coverage.has_chain(nft_table(table.family), name);
+                    is_service && is_whole && table.chains.iter().any(|chain| is_own(&chain))
+                };
+                for (set_at, set) in table.sets.iter().enumerate() {
+                    for (at, element) in set.elements.iter().enumerate() {
+                        let Some(Verdict::Goto(next) | Verdict::Jump(next)) = &element.verdict else { continue };
+                        if is_empty(next) {
+                            let line = parsed.lines.element(table_at, set_at, at).unwrap_or(node.first);
+                            found.push((line, next.to_string(), next.to_string()));
+                        }
+                    }
+                }
+            }
+        }
+        Rules::OtherTables(_) => {}
+    }
+    let mut known: HashSet<String> = HashSet::new();
+    found.retain(|(_, _, chain)| known.insert(chain.clone()));
+    let finding = |(line, service, chain): (usize, String, String)| {
+        let place = Place { file: node.file.clone(), line: if line == 0 { node.first } else { line } };
+        let whose = if service == chain { String::new() } else { format!("{service}: ") };
+        let message = format!("{whose}chain {chain} has no rule, so no endpoint gets connections");
+        let effect = "connections to the Service leave the node untranslated and are lost";
+        Finding::new("broken-balancing", place, message, effect)
+    };
+    found.into_iter().map(finding).collect()
 }
 
 /// The finding of a defect in chains of no Service. `place` is that of a chain's rule.

@@ -464,3 +464,74 @@ fn an_api_server_on_the_node_is_no_local_endpoint() {
     assert!(text.contains("{ 0 : 192.168.10.100 . 6443 }") && text.contains("elements = { 192.168.10.11 }"));
     assert_in_order(&text.replace("192.168.10.100", "192.168.10.11"));
 }
+
+/// The lines of a text without those that contain words.
+fn without(text: &str, words: &[&str]) -> String {
+    let kept = text.lines().filter(|line| !words.iter().any(|words| line.contains(words)));
+    kept.map(|line| format!("{line}\n")).collect()
+}
+
+/// A chain that was declared, or whose heading is shown, and that has no rule, loses the connections that are led to it.
+#[rstest]
+#[case::iptables("clusterip-three-endpoints/v1.30-iptables/iptables-save.txt", "-A KUBE-SVC-")]
+#[case::nftables("small-cluster/v1.36-nftables/nft-ruleset.txt", "numgen random mod")]
+fn a_chain_of_a_service_without_rules_is_found(#[case] golden: &str, #[case] rules: &str) {
+    let text = std::fs::read_to_string(format!("../rules/tests/golden/{golden}")).unwrap();
+    let text = without(&text, &[rules]);
+    let found = lint(&read(&text));
+    let empty: Vec<&Finding> = found.iter().filter(|one| one.message.contains("has no rule, so no endpoint")).collect();
+    assert!(!empty.is_empty(), "{found:?}");
+    for one in empty {
+        let line = text.lines().nth(one.place.line - 1).unwrap();
+        assert_eq!((one.id, one.severity), ("broken-balancing", Severity::Error));
+        assert!(line.contains("-j KUBE-SVC-") || line.contains("goto service-"), "{line}");
+    }
+}
+
+const WEB: &str = r#"$ iptables-save | grep web
+-A KUBE-SERVICES -d 10.96.0.80/32 -p tcp -m comment --comment "default/web cluster IP" -m tcp --dport 80 -j KUBE-SVC-LOLE4ISW44XBNF3G
+-A KUBE-SVC-LOLE4ISW44XBNF3G -m comment --comment "default/web -> 10.244.1.5:8080" -m statistic --mode random --probability 0.50000000000 -j KUBE-SEP-XDTCCSUWCBYQSDDM
+-A KUBE-SVC-LOLE4ISW44XBNF3G -m comment --comment "default/web -> 10.244.2.7:8080" -j KUBE-SEP-C5WAZN3ELFVDI7L3
+"#;
+
+/// A missing rule is reported at the rule, chain or set that it belongs to, not at the first line of the text.
+#[test]
+fn what_is_missing_is_reported_where_it_belongs() {
+    let found = lint(&read(WEB));
+    let missing: Vec<&Finding> = found.iter().filter(|one| one.id == "missing-rule").collect();
+    assert!(missing.len() > 1, "{found:?}");
+    for one in missing {
+        let line = WEB.lines().nth(one.place.line - 1).unwrap();
+        let is_of_endpoint = ["10.244.1.5:8080", "10.244.2.7:8080"].iter().find(|own| one.message.contains(*own));
+        assert!(is_of_endpoint.is_none_or(|own| line.contains(own)), "{}: {line}", one.message);
+        assert!(line.starts_with("-A KUBE-SVC-"), "{}: {line}", one.message);
+    }
+    let path = "../rules/tests/golden/small-cluster/v1.36-nftables/nft-ruleset.txt";
+    let text = std::fs::read_to_string(path).unwrap();
+    let found = lint(&read(&without(&text, &["jump filter-prerouting-pre-dnat", "chain filter-prerouting {"])));
+    assert!(found.iter().all(|one| !matches!(one.id, "missing-rule" | "deviation") || one.place.line > 1), "{found:?}");
+}
+
+/// Lines of rules that could not be read are one finding for each reason, which asks for what prints such rules.
+#[test]
+fn unread_lines_of_one_reason_are_one_finding() {
+    let path = "../rules/tests/golden/small-cluster/v1.36-nftables/nft-ruleset.txt";
+    let text = std::fs::read_to_string(path).unwrap();
+    let stray =
+        "\t\tip saddr 10.244.1.2 jump mark-for-masquerade\n\t\tmeta l4proto tcp dnat to 10.244.1.2:8080\n\t}\n\n";
+    let found = lint(&read(&format!("$ nft list ruleset | tail\n{stray}{text}")));
+    let unread: Vec<&Finding> = found.iter().filter(|one| one.id == "rules-not-read").collect();
+    let [one] = unread.as_slice() else { panic!("{found:?}") };
+    assert!(one.message.starts_with("2 lines not read, last at line 3: "), "{}", one.message);
+    assert_eq!(one.ask(), "the whole output of `nft list ruleset` on that node");
+}
+
+/// Reporters shorten copies of a rule.
+#[rstest]
+#[case::saved("-A KUBE-MARK-DROP -j MARK --set-xmark 0x8000/0x8000\n<repeated>\n-A KUBE-MARK-MASQ -j MARK --set-xmark 0x4000/0x4000\n", &["duplicate-rules"])]
+#[case::counted("-A KUBE-MARK-DROP -j MARK --set-xmark 0x8000/0x8000\n[repeated 40 times]\n", &["duplicate-rules"])]
+#[case::listed("Chain KUBE-FIREWALL (2 references)\ntarget prot opt source destination\nDROP all -- anywhere anywhere /* kubernetes firewall for dropping marked packets */ mark match 0x8000/0x8000\n(repeated)\n", &["duplicate-rules"])]
+#[case::nothing_before("<repeated>\n-A KUBE-MARK-DROP -j MARK --set-xmark 0x8000/0x8000\n", &[])]
+fn lines_that_stand_for_copies_are_read_as_such(#[case] text: &str, #[case] expected: &[&str]) {
+    assert_eq!(ids(text), expected, "{:?}", lint(&read(text)));
+}

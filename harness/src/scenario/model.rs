@@ -91,6 +91,8 @@ pub struct Scenario {
     pub notes: Vec<Note>,
     /// A description of rules in a dump that are not part of the scenario: their effect is unknown.
     pub ignored_rules: Vec<String>,
+    /// Whether the text sets kube-proxy's mode.
+    pub sets_mode: bool,
 }
 
 impl Scenario {

@@ -69,6 +69,7 @@ fn scenario(kind: CniKind, overlay: Overlay) -> Scenario {
         connections: Vec::new(),
         tests: Vec::new(),
         ignored_rules: Vec::new(),
+        sets_mode: false,
         notes: Vec::new(),
     }
 }

@@ -455,3 +455,27 @@ fn routes_that_show_too_little_are_listed(#[case] routes: &str, #[case] listed: 
     assert_eq!(scenario.cluster.nodes.len(), 3, "{text}");
     assert!(said.contains(listed) && said.contains("net.bridge.bridge-nf-call-iptables = 0"), "{said}");
 }
+
+/// A chain that is listed whole lacks a row that another listing has: they are of two machines, and neither hides the other.
+#[test]
+fn a_row_that_a_whole_listing_lacks_is_of_another_one() {
+    let text = "Chain KUBE-NODEPORTS (1 references)
+pkts bytes target     prot opt in     out     source               destination
+   1    60 KUBE-EXT-FREKB6WNWYJLKTHC  tcp  --  any    any     anywhere             anywhere             /* default/httpbin:http */
+
+In my cluster:
+$ iptables -nt nat --list -v | grep 30011
+    0     0 KUBE-EXT-XNA7EOYKP5F2R2QR  tcp  --  *      *       0.0.0.0/0            0.0.0.0/0            /* app/app:http */ tcp dpt:30011
+";
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("issue.md");
+    std::fs::write(&file, text).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_svclab"))
+        .args(["dump", "import", "-o", "/dev/null"])
+        .arg(&file)
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("app/app (cluster IP ") && said.contains("another rule set of the same text"), "{said}");
+}

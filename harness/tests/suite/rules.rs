@@ -409,3 +409,24 @@ fn each_node_is_compared_with_its_own_rules() {
     assert_eq!(lacking.status.code(), Some(2), "{}", stdout(&lacking));
     assert!(stderr(&lacking).contains(&format!("has no rules of node {other}, only those of {one}")));
 }
+
+/// Where neither the command nor the scenario sets a mode, the rules to compare do.
+#[rstest]
+#[case::not_set("", 0)]
+#[case::set("{proxy: {mode: iptables}}", 2)]
+fn the_saved_rules_determine_the_mode(#[case] cluster: &str, #[case] code: i32) {
+    let folder = tempfile::tempdir().unwrap();
+    let scenario = folder.path().join("lab.yaml");
+    let cluster = if cluster.is_empty() { String::new() } else { format!("cluster: {cluster}\n") };
+    let text = format!(
+        "name: a lab\n{cluster}nodes: [{{name: n, ip: 172.18.0.2, podCIDR: 10.244.1.0/24}}]\n\
+         pods: [{{name: web, node: n, ip: 10.244.1.80}}]\nservices: [{{name: web, clusterIP: 10.96.0.80, ports: [{{port: 80}}]}}]\n\
+         endpoints: [{{service: web, pods: [web]}}]\n"
+    );
+    std::fs::write(&scenario, text).unwrap();
+    let path = scenario.to_str().unwrap();
+    let written = stdout(&svclab(&[path, "--mode", "nftables", "--release", "1.33"])).to_owned();
+    assert!(written.contains("table ip kube-proxy"), "{written}");
+    let output = diff(&[path, "--release", "1.33"], &written);
+    assert_eq!(output.status.code(), Some(code), "{}{}", stdout(&output), stderr(&output));
+}

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::affinity_defect::AffinityDefect;
-use super::outcome::ConnectionOutcome;
+use super::outcome::{ConnectionOutcome, of_all};
 use crate::cluster::Protocol;
 use crate::walk::Share;
 
@@ -259,7 +259,7 @@ impl fmt::Display for Kind {
             }
             Self::Gap { lacking, of } => gap(f, *lacking, *of),
             Self::Duplicate { endpoint, first, share } => {
-                write!(f, "{endpoint} has rule {first} already: together they get {share} of all")
+                write!(f, "{endpoint} has rule {first} already: together they get {}", of_all(*share))
             }
             Self::Repeated { first, times, endpoint, share } => {
                 repeated(f, *first, *times, endpoint.as_deref(), *share)
@@ -296,7 +296,7 @@ impl fmt::Display for Kind {
 
 fn probability(f: &mut fmt::Formatter<'_>, written: &str, even: f64, of: Option<usize>, share: Share) -> fmt::Result {
     let of = of.map(|of| format!(", one in {of},")).unwrap_or_default();
-    write!(f, "probability {written}{of} where {even:.11} would be even: its endpoint gets {share} of all")
+    write!(f, "probability {written}{of} where {even:.11} would be even: its endpoint gets {}", of_all(share))
 }
 
 fn fits_none(f: &mut fmt::Formatter<'_>, written: &str, after: Option<usize>) -> fmt::Result {
@@ -352,7 +352,7 @@ fn new_connections(share: Share) -> String {
 
 fn missing(f: &mut fmt::Formatter<'_>, endpoints: usize, share: Share, next: Option<Share>) -> fmt::Result {
     let what = if endpoints == 1 { "1 missing rule".to_owned() } else { format!("{endpoints} missing rules") };
-    write!(f, "its probability implies {what} after it: its endpoint gets {share} of all, ")?;
+    write!(f, "its probability implies {what} after it: its endpoint gets {}, ", of_all(share))?;
     match next {
         Some(next) => write!(f, "each of those after it {next}"),
         None => write!(f, "and what is left goes to no endpoint"),
@@ -398,7 +398,7 @@ fn repeated(
     share: Share,
 ) -> fmt::Result {
     let takes = endpoint.map_or_else(|| "take".to_owned(), |endpoint| format!("give {endpoint}"));
-    write!(f, "the same as rule {first}; the chain has this rule {times} times, which {takes} {share} of all")
+    write!(f, "the same as rule {first}; the chain has this rule {times} times, which {takes} {}", of_all(share))
 }
 
 /// Writes the chain of a rule if it is not the cascade's own.

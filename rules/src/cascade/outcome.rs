@@ -95,8 +95,13 @@ impl fmt::Display for Unknown {
             write!(f, "rule {}: ", self.rule)?;
         }
         f.write_str(&self.why)?;
-        self.share.map_or(Ok(()), |share| write!(f, ": {share} of all new connections"))
+        self.share.map_or(Ok(()), |share| write!(f, ": {} new connections", of_all(share)))
     }
+}
+
+/// Returns a share of all connections in words: `1/2 of all`, `all`.
+pub(super) fn of_all(share: Share) -> String {
+    if share == Share::ONE { "all".to_owned() } else { format!("{share} of all") }
 }
 
 /// The assessment of a cascade.

@@ -85,7 +85,7 @@ fn a_right_cascade_is_even_to_the_last_bit_of_its_thresholds() {
 #[case::forgotten(
     "-j KUBE-SEP-A\n-m statistic --mode random --probability 0.5 -j KUBE-SEP-B\n-j KUBE-SEP-C",
     &[
-        "rule 1: probability 1 where 0.33333333333 would be even: its endpoint gets 1 of all",
+        "rule 1: probability 1 where 0.33333333333 would be even: its endpoint gets all",
         "rule 2: nothing is left for 10.244.2.2:80: a rule before it takes everything",
         "rule 3: nothing is left for 10.244.3.2:80: a rule before it takes everything",
     ]

@@ -188,6 +188,13 @@ impl Saved {
         Family::ALL.into_iter().filter(has).collect()
     }
 
+    /// Returns the mode of the rules, if all are of one.
+    pub(super) fn mode(&self) -> Option<ProxyMode> {
+        let mut modes = self.sets.iter().map(|set| set.rules.mode());
+        let first = modes.next()?;
+        modes.all(|mode| mode == first).then_some(first)
+    }
+
     /// Returns the nodes among these whose rules the input has by name.
     pub(super) fn nodes<'n>(&self, all: &[&'n str]) -> Vec<&'n str> {
         let is_there = |node: &&str| self.sets.iter().any(|set| set.is_of_node(node, all) == Some(true));

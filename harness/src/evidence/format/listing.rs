@@ -80,6 +80,7 @@ fn rows(
     mends: &mut Vec<(usize, RepairSet)>,
 ) -> usize {
     let (mut at, mut taken) = (0, 0);
+    let mut last_row: Option<String> = None;
     while let Some(line) = lines.get(at) {
         if line.is_fence() || (at > 0 && command(line.text.trim()).is_some()) {
             break;
@@ -94,7 +95,19 @@ fn rows(
             continue;
         }
         let (joined, count) = whole_row(&lines[at..], width);
-        match reader.line(line.number, joined.as_deref().unwrap_or(&line.text)) {
+        if line.is_repetition()
+            && let Some(row) = &last_row
+        {
+            reader.line(line.number, row);
+            mends.push((line.number, RepairSet::default().with(Repair::Repeated)));
+            at += 1;
+            taken = at;
+            continue;
+        }
+        let row = joined.as_deref().unwrap_or(&line.text);
+        let kind = reader.line(line.number, row);
+        last_row = (kind == ListingLine::Rule).then(|| row.to_owned());
+        match kind {
             ListingLine::Other => {
                 // A line between rows was not read; after a blank line, or before something else, the listing is over.
                 let is_between = at == taken

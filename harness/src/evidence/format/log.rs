@@ -74,7 +74,38 @@ pub(super) fn read(lines: &[Line<'_>], _: &Context) -> Option<Block> {
         taken += count;
         taken += value(&lines[taken - 1..]);
     }
-    (taken > 0).then(|| Block::new(Format::ProxyLog, taken, Contents::Log { entries, settings, failures }))
+    let is_other = !names(&lines[..taken], &OF_PROXY) && names(&lines[..taken], &OTHERS);
+    if is_other {
+        failures.clear();
+    }
+    let format = if is_other { Format::OtherLog } else { Format::ProxyLog };
+    (taken > 0).then(|| Block::new(format, taken, Contents::Log { entries, settings, failures }))
+}
+
+/// The programs that contain kube-proxy.
+const OF_PROXY: [&str; 6] = ["kube-proxy", "hyperkube", "k3s", "k3s-agent", "rke2", "microk8s"];
+
+/// Other components, as journald names them.
+const OTHERS: [&str; 9] = [
+    "kubelet",
+    "containerd",
+    "crio",
+    "dockerd",
+    "etcd",
+    "flanneld",
+    "kube-apiserver",
+    "kube-controller-manager",
+    "kube-scheduler",
+];
+
+/// Whether the prefix of a line names one of these programs: `Jun 22 20:47:17 node kubelet[13993]: `.
+fn names(lines: &[Line<'_>], programs: &[&str]) -> bool {
+    let is_named = |line: &Line<'_>| {
+        let before = line.raw.split_once(line.text.trim()).map(|(before, _)| before).unwrap_or_default();
+        let mut words = before.split_whitespace().map(|word| word.trim_end_matches(':'));
+        words.any(|word| programs.contains(&word.split_once('[').map_or(word, |(program, _)| program)))
+    };
+    lines.iter().any(is_named)
 }
 
 /// Returns the number of lines after the first that belong to its last value: `err=<`, indented lines, ` >`.

@@ -139,6 +139,15 @@ fn collect<'l>(lines: &'l [Line<'_>]) -> Lines<'l> {
             }
             continue;
         }
+        if line.is_repetition()
+            && let Some((_, rule)) = found.logical.last().filter(|(_, rule)| rule.starts_with("-A ")).cloned()
+        {
+            found.logical.push((line.number, rule));
+            found.mends.push((line.number, RepairSet::default().with(Repair::Repeated)));
+            at += 1;
+            found.taken = at;
+            continue;
+        }
         if !knows(text) {
             match between(&lines[at..]) {
                 // Behind a blank line another block starts.

@@ -38,6 +38,16 @@ use super::{SAVED, codes, unaccounted};
     "kube-proxy-log",
     2
 )]
+#[case::kubelet_log(
+    "Jun 22 20:47:17 marvin kubelet[13993]: I0622 20:47:17.042987   13993 iptables.go:432] running iptables -N [KUBE-MARK-DROP -t nat]\nJun 22 20:47:18 marvin kubelet[13993]: I0622 20:47:18.042987   13993 iptables.go:432] running iptables -N [KUBE-FIREWALL -t filter]\n",
+    "log",
+    2
+)]
+#[case::k3s_log(
+    "Jun 22 20:47:17 marvin k3s[139]: I0622 20:47:17.042987   139 server_others.go:206] \"Using iptables Proxier\"\n",
+    "kube-proxy-log",
+    1
+)]
 #[case::settings("net.ipv4.ip_forward = 1\nnet.bridge.bridge-nf-call-iptables = 0\n", "sysctl", 2)]
 fn other_output_is_recognised(#[case] text: &str, #[case] format: &str, #[case] entries: usize) {
     let evidence = read(text);

@@ -139,6 +139,7 @@ pub(crate) fn resolve(input: &Input<'_>, findings: &mut Findings) -> (Scenario, 
         tests,
         notes: findings.notes.clone(),
         ignored_rules: Vec::new(),
+        sets_mode: raw.cluster.proxy.mode.is_some(),
     };
     checks::nftables(&scenario, at.field("cluster").field("proxy").field("mode"), findings);
     (scenario, extra)

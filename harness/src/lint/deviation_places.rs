@@ -1,0 +1,132 @@
+//! The line that a deviation is about: that of the rule, chain or set in the text that it is in, or that leads to it.
+
+use svclab_rules::compare::{Difference, Fact, Subject};
+use svclab_rules::iptables::{ChainKind, TableName};
+use svclab_rules::nftables;
+
+use super::finding::Place;
+use super::lines::lines_of_nft;
+use super::view::{Placed, Tables, View};
+use crate::evidence::NodeRules;
+use crate::infer::Deviation;
+
+/// The place of a deviation; the first line of the rules if they show nothing of its chain, set or Service.
+pub(super) fn place(view: &View<'_>, deviation: &Deviation) -> Place {
+    let is_of = |node: &&NodeRules| node.file == deviation.file && node.line() == deviation.line;
+    let line = || {
+        let node = view.nodes.iter().find(is_of)?;
+        match view.tables().find(|tables| std::ptr::eq(tables.node, node)) {
+            Some(tables) => in_iptables(tables, deviation),
+            None => in_nftables(node, deviation),
+        }
+    };
+    let line = deviation.finding.line.or_else(line).unwrap_or(deviation.line);
+    Place { file: deviation.file.clone(), line }
+}
+
+fn in_iptables(tables: Tables<'_>, deviation: &Deviation) -> Option<usize> {
+    let first = |is_wanted: &dyn Fn(&Placed<'_>) -> bool| {
+        tables.rules().find(|placed| placed.line > 0 && is_wanted(placed)).map(|placed| placed.line)
+    };
+    match &deviation.finding.subject {
+        Subject::Chain { table, name } => {
+            let table = TableName::ALL.into_iter().find(|own| own.as_str() == *table)?;
+            let is_in = |placed: &Placed<'_>| placed.table == table && *placed.chain.name == **name;
+            let leads = |placed: &Placed<'_>| {
+                placed.table == table && placed.rule.next_chain().is_some_and(|next| **next == **name)
+            };
+            first(&is_in).or_else(|| first(&leads))
+        }
+        Subject::Table(name) => first(&|placed| placed.table.as_str() == *name),
+        Subject::Service(name) => {
+            let is_own = |placed: &Placed<'_>| {
+                let mut words = placed.rule.comment().unwrap_or_default().split(' ');
+                words.next().is_some_and(|word| word.trim_end_matches(':') == name)
+                    || ChainKind::of(&placed.chain.name).is_some() && placed.chain.name.ends_with(&**name)
+            };
+            let fact = fact(deviation);
+            let of_endpoint = fact.and_then(endpoint).and_then(|endpoint| {
+                let named = |placed: &Placed<'_>| {
+                    is_own(placed) && placed.rule.named_endpoint().is_some_and(|one| one.to_string() == *endpoint)
+                };
+                first(&named)
+            });
+            let is_external = matches!(fact, Some(Fact::Masquerade(None)));
+            let of_external = || {
+                let in_external = |placed: &Placed<'_>| {
+                    let name = &placed.chain.name;
+                    is_own(placed) && ["KUBE-EXT-", "KUBE-FW-", "KUBE-XLB-"].iter().any(|start| name.starts_with(start))
+                };
+                first(&in_external).filter(|_| is_external)
+            };
+            let balances = |placed: &Placed<'_>| is_own(placed) && ChainKind::Service.is_of(&placed.chain.name);
+            of_endpoint.or_else(of_external).or_else(|| first(&balances)).or_else(|| first(&is_own))
+        }
+        Subject::Set { .. } => None,
+    }
+}
+
+fn in_nftables(node: &NodeRules, deviation: &Deviation) -> Option<usize> {
+    let parsed = node.rules.nftables()?;
+    let set = |table: Option<&str>, name: &str| {
+        let tables = parsed.rules.tables.iter().enumerate();
+        let own =
+            tables.filter(|(_, one)| table.is_none_or(|table| svclab_rules::coverage::nft_table(one.family) == table));
+        own.filter_map(|(at, one)| Some((at, one.sets.iter().position(|set: &nftables::Set| *set.name == *name)?)))
+            .find_map(|(table, set)| parsed.lines.set(table, set))
+    };
+    match &deviation.finding.subject {
+        Subject::Chain { name, .. } => lines_of_nft(node).get(&**name).and_then(|lines| lines.first()).copied(),
+        Subject::Set { table, name, .. } => set(Some(table), name),
+        Subject::Table(name) => {
+            let at =
+                parsed.rules.tables.iter().position(|one| svclab_rules::coverage::nft_table(one.family) == *name)?;
+            parsed.lines.chain(at, 0)
+        }
+        Subject::Service(name) => {
+            let of_set = match fact(deviation) {
+                Some(Fact::Hairpin(_)) => set(None, "hairpin-connections"),
+                Some(Fact::ClusterIp(_)) => set(None, "cluster-ips"),
+                Some(Fact::RejectResponse(_)) => set(None, "no-endpoint-services"),
+                Some(Fact::Firewall(_)) => set(None, "firewall-ips"),
+                _ => None,
+            };
+            let of_chain = || {
+                let (service, port) = name.split_once(':').unwrap_or((name, ""));
+                let lines = lines_of_nft(node);
+                let is_own = |chain: &str| {
+                    let Some((kind, own)) =
+                        chain.split_once('-').and_then(|(kind, rest)| Some((kind, rest.split_once('-')?.1)))
+                    else {
+                        return false;
+                    };
+                    let mut parts = own.splitn(5, '/');
+                    let named = [parts.next(), parts.next()].map(Option::unwrap_or_default).join("/");
+                    kind == "service" && named == service && parts.nth(1).unwrap_or_default() == port
+                };
+                lines.iter().filter(|(chain, _)| is_own(chain)).filter_map(|(_, lines)| lines.first()).min().copied()
+            };
+            of_set.or_else(of_chain)
+        }
+    }
+}
+
+/// What it differs in.
+pub(super) fn fact(deviation: &Deviation) -> Option<&Fact> {
+    match &deviation.finding.difference {
+        Difference::Missing(fact)
+        | Difference::Unexpected(fact)
+        | Difference::Changed { fact, .. }
+        | Difference::Repeated { fact, .. } => Some(fact),
+        _ => None,
+    }
+}
+
+/// The endpoint that a fact is about.
+fn endpoint(fact: &Fact) -> Option<&String> {
+    match fact {
+        Fact::Endpoint(_, endpoint) | Fact::Share(_, endpoint) | Fact::Affinity(_, endpoint) => Some(endpoint),
+        Fact::Hairpin(endpoint) | Fact::Translation(endpoint) | Fact::Memory(endpoint) => Some(endpoint),
+        _ => None,
+    }
+}

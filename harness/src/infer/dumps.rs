@@ -14,6 +14,7 @@ use super::names::{Renamed, adopt_names, endpoint_chains, valid};
 use super::node_file::{NodeFile, sanitized};
 use super::node_port_addresses::find_unassigned;
 use super::rules::{Dump, HERE};
+use super::service_ports::{self, ServicePort};
 use super::unshown::{self, Unshown};
 use super::{Assumption, hairpins};
 use crate::evidence::{Evidence, MachinePieces, NodeRules, has_word, host_of, node_rules, words_of_other};
@@ -69,11 +70,12 @@ pub(super) fn dumps(
             set.place()
         )
     }));
-    let services = objects.services();
+    let (services, service_ports) = (objects.services(), ServicePort::all(&objects.services));
     let mut renamed = BTreeSet::new();
     let pods: BTreeSet<IpAddr> = objects.pods.iter().flat_map(ips).collect();
     for dump in &mut dumps {
-        let (words, changed) = adopt_names(&mut dump.inferred, &services);
+        let (words, changed) = adopt_names(&mut dump.inferred, &services, &service_ports);
+        service_ports::complete(&mut dump.inferred, &service_ports);
         renamed.extend(words);
         renamed.extend(meant(&mut dump.inferred, &pods));
         renamed.extend(hairpins::assign(&mut dump.inferred, objects));

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use serde_json::Value;
 use svclab_rules::cluster::{Cluster, Node, ProxyConfig};
 use svclab_rules::nftables;
 
 use super::Assumption;
-use super::accessors::node_ips;
+use super::accessors::{name, node_ips, service_of};
 use super::connections::{Connections, connections};
 use super::dumps::dumps;
 use super::endpoint_nodes::assign_nodes;
@@ -20,7 +21,7 @@ use super::routes::Routes;
 use super::rules::{Dump, configurations, from_dumps};
 use crate::evidence::{self, Contents, Evidence, NodeRules, OF_IPTABLES_NFT, Piece, node_rules, objects, releases};
 use crate::input::{Diagnostic, Diagnostics, Span};
-use crate::scenario::{CniKind, Note, Setting};
+use crate::scenario::{CniKind, Note, Setting, cluster};
 use crate::text::{counted, list, one_line};
 
 /// Builds a scenario from what a text, or several files, show: rules of one or several nodes, Kubernetes objects, and settings.
@@ -159,6 +160,23 @@ fn around(sides: &[(Vec<Dump>, &Path)], objects: &Objects) -> Result<Vec<Assumed
         Ok(assumed) => return Ok(assumed),
         Err(errors) => errors,
     };
+    let (readable, left_out) = without_invalid(objects);
+    if !left_out.is_empty() {
+        if !has_rules && readable.services.is_empty() {
+            let mut first = first;
+            first
+                .errors
+                .iter_mut()
+                .take(1)
+                .for_each(|error| error.message = format!("service {}: {}", left_out[0].0, left_out[0].1));
+            return Err(first);
+        }
+        let mut all = around(sides, &readable)?;
+        let words = left_out.iter().map(|(name, why)| format!("service {name} of the objects left out: {why}"));
+        let words: Vec<Assumption> = words.map(Assumption::Assumed).collect();
+        all.iter_mut().for_each(|assumed| _ = assumed.assumptions.splice(0..0, words.clone()));
+        return Ok(all);
+    }
     let pods = Objects { pods: Vec::new(), ..objects.clone() };
     let machines = Objects { nodes: Vec::new(), ..pods.clone() };
     let why = first.errors.first().map(|error| error.message.clone()).unwrap_or_default();
@@ -178,6 +196,23 @@ fn around(sides: &[(Vec<Dump>, &Path)], objects: &Objects) -> Result<Vec<Assumed
         }
     }
     Err(first)
+}
+
+/// Objects without the Services that the API rejects by themselves, with their endpoints; and the names of these, and why.
+fn without_invalid(objects: &Objects) -> (Objects, Vec<(String, String)>) {
+    let why = |service: &Value| {
+        let mut one = Objects { services: vec![service.clone()], ..Objects::default() };
+        one.repair();
+        let read = cluster(&one.list().to_string(), Path::new("service"), ProxyConfig::default());
+        read.err()?.errors.first().map(|error| error.message.clone())
+    };
+    let invalid = objects.services.iter().filter_map(|service| Some((name(service), why(service)?)));
+    let invalid: Vec<(String, String)> = invalid.collect();
+    let is_valid = |own: &str| !invalid.iter().any(|(name, _)| name == own);
+    let mut valid = objects.clone();
+    valid.services.retain(|service| is_valid(&name(service)));
+    valid.endpoints.retain(|one| is_valid(&service_of(one)));
+    (valid, invalid)
 }
 
 /// What objects do not say of a cluster, in words. It has the release that the text names.

@@ -8,6 +8,7 @@ use svclab_rules::infer::{Inferred, InferredPort};
 
 use super::accessors::{endpoint_ips, service_of};
 use super::merge::Objects;
+use super::service_ports::is_api_server;
 use crate::text::list;
 
 /// The most endpoints that are listed.
@@ -34,7 +35,7 @@ pub(super) fn assign(inferred: &mut Inferred, objects: &Objects) -> Vec<String> 
             let is_open = |port: &&mut InferredPort| {
                 port.protocol == *protocol
                     && port.unshown_endpoints.contains(family)
-                    && !is_of_api_server(port)
+                    && !is_api_server(&port.full_name())
                     && !served.contains(&port.service.to_string())
                     && (!is_by_number || port.port == Some(*number))
             };
@@ -50,9 +51,4 @@ pub(super) fn assign(inferred: &mut Inferred, objects: &Objects) -> Vec<String> 
         });
     }
     words
-}
-
-/// Whether a service port is that of the API server: its EndpointSlice names no node, so its endpoints are not in the set.
-fn is_of_api_server(port: &InferredPort) -> bool {
-    port.service.namespace == "default" && port.service.name == "kubernetes"
 }

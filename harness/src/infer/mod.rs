@@ -2,7 +2,8 @@
 //! `flow_args`).
 //!
 //! 1. `machines`: the rules in evidence → those of each machine; `dumps`: → those of each node; `merge`: its objects, completed by what
-//!    rules show, with `ranges` for pods, `names` and `validity` as the API demands; `accessors` read single objects;
+//!    rules show, with `ranges` for pods, `names`, `service_ports` and `validity` as the API
+//!    demands, and `hairpins` for endpoints without a Service; `accessors` read single objects;
 //! 2. `rules`: dumps and objects → a scenario; `objects`: objects alone → a scenario;
 //! 3. `evidence`: all of these steps, and settings; `routes`: nodes and links from the routes of a dump; `connections`: entries of
 //!    connection tables; `probes`: a scenario → tests of every service port.
@@ -33,6 +34,7 @@ mod probes;
 mod ranges;
 mod routes;
 mod rules;
+mod service_ports;
 mod unshown;
 mod validity;
 

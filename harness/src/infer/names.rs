@@ -8,6 +8,7 @@ use svclab_rules::infer::{Inferred, InferredPort};
 use svclab_rules::iptables::{ChainHash, ChainKind, Nat, Rule, TableName, Target};
 use svclab_rules::ruleset::Rules;
 
+use super::service_ports::ServicePort;
 use super::unshown::Unshown;
 use crate::evidence::{NodeRules, service_of_hash};
 
@@ -17,14 +18,16 @@ fn is_verified(port: &InferredPort) -> bool {
     port.hash.is_none_or(|hash| names.iter().any(|name| ChainHash::for_service_port(name, port.protocol) == hash))
 }
 
-/// Names the Services of ports: as the object with their cluster IP, else by the hash of their chains where it is a usual one and not that of the
+/// Names the Services of ports: as the object with their cluster IP; without a name, as the one with the hash, node port or address; else by the hash of their chains where it is a usual one and not that of the
 /// comment; and as the API accepts it. Returns what was changed.
 pub(super) fn adopt_names(
     inferred: &mut Inferred,
     objects: &[(ObjectName, Vec<IpAddr>)],
+    service_ports: &[ServicePort],
 ) -> (Vec<String>, Vec<Renamed>) {
     let mut notes = Vec::new();
-    let befores: Vec<String> = inferred.ports.iter().map(InferredPort::full_name).collect();
+    let befores: Vec<(String, bool)> =
+        inferred.ports.iter().map(|port| (port.full_name(), port.is_unnamed())).collect();
     for port in &mut inferred.ports {
         let is_unnamed = port.is_unnamed();
         let of_ip = objects.iter().find(|(_, ips)| ips.iter().any(|ip| port.cluster_ips.contains(ip)));
@@ -35,9 +38,18 @@ pub(super) fn adopt_names(
             }
             continue;
         }
+        if is_unnamed && let Some(known) = service_ports.iter().find(|known| known.is_of_rules(port)) {
+            notes.push(format!(
+                "service {} of the rules is {}, which has its hash, node port or address",
+                port.service, known.service
+            ));
+            port.service = known.service.clone();
+            continue;
+        }
         let is_known = objects.iter().any(|(name, _)| *name == port.service);
         let usual = port.hash.filter(|_| !is_verified(port) && !is_known).and_then(service_of_hash);
-        if let Some((name, _)) = usual {
+        if let Some((name, protocol)) = usual {
+            port.protocol = protocol;
             let (service, own) =
                 (name.split(':').next().unwrap_or(name), name.split_once(':').map_or("", |(_, own)| own));
             let (namespace, service) = service.split_once('/').unwrap_or(("default", service));
@@ -100,12 +112,13 @@ pub(super) struct Renamed {
 }
 
 impl Renamed {
-    fn of(port: &InferredPort, before: String) -> Option<Self> {
+    fn of(port: &InferredPort, (before, was_unnamed): (String, bool)) -> Option<Self> {
         let now = port.full_name();
         let hash = port.hash.filter(|_| !is_verified(port));
         let written = port.hashed_names().into_iter().map(|name| ChainHash::for_service_port(&name, port.protocol));
         let hashes = hash.map(|own| written.map(|hash| (hash, own)).collect()).unwrap_or_default();
-        let names = (now != before).then_some((now, before));
+        // A name that was made up is in no rule.
+        let names = (now != before && !was_unnamed).then_some((now, before));
         (names.is_some() || hash.is_some()).then_some(Self { names, hashes })
     }
 

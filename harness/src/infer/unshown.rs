@@ -14,11 +14,16 @@ use svclab_rules::iptables::{Chain, ChainHash, ChainKind, Rule, RuleSet, TableNa
 use svclab_rules::ruleset::Rules;
 
 use super::objects::wide;
-use crate::evidence::NodeRules;
+use super::service_ports::{is_api_server, usual_numbers};
+use crate::evidence::{NodeRules, service_of_hash};
+use crate::scenario::NODE_RANGES;
 use crate::text::counted;
 
 /// The most endpoints that get an address; a range has some more.
 const MAX: usize = 200;
+
+/// The length of the name of an endpoint's chain: its prefix and 16 characters of a hash.
+const LENGTH_OF_NAME: usize = 25;
 
 /// The port of the first service's endpoints whose port nothing shows; those of the next services have the next ones.
 const PORT: u16 = 8080;
@@ -49,12 +54,20 @@ pub(super) fn add(set: &mut NodeRules) -> Vec<Unshown> {
     let mut taken = taken(&inferred, family);
     let near = inferred.proxy.local_sources.iter().find(|range| Family::of(range.addr()) == family).copied();
     let services: BTreeSet<ChainHash> = wanted.values().map(|(service, _)| *service).collect();
-    let ports: BTreeMap<ChainHash, u16> = services.into_iter().zip(PORT..).collect();
+    let usual = |hash: &ChainHash| usual_numbers(&name_of_port(&inferred, *hash)?).map(|(_, target)| target);
+    let ports: BTreeMap<ChainHash, u16> =
+        services.iter().zip(PORT..).map(|(hash, port)| (*hash, usual(hash).unwrap_or(port))).collect();
+    let is_machine = |hash: &ChainHash| name_of_port(&inferred, *hash).is_some_and(|name| is_api_server(&name));
+    let machines: BTreeSet<ChainHash> = services.into_iter().filter(is_machine).collect();
     let mut found = Vec::new();
-    for is_local in [true, false] {
-        let of_kind = wanted.iter().filter(|(_, (_, local))| *local == is_local).take(MAX);
-        let mut of_kind = of_kind.peekable();
-        let Some(range) = of_kind.peek().and_then(|_| free(family, near, &taken)) else { continue };
+    for (is_machine, is_local) in [(true, false), (false, true), (false, false)] {
+        let of_kind = wanted.iter().filter(|(_, (service, local))| match machines.contains(service) {
+            true => is_machine,
+            false => !is_machine && *local == is_local,
+        });
+        let mut of_kind = of_kind.take(MAX).peekable();
+        let own = || if is_machine { machines_near(family, &taken) } else { free(family, near, &taken) };
+        let Some(range) = of_kind.peek().and_then(|_| own()) else { continue };
         let addresses = range.hosts().skip(9);
         found.extend(of_kind.zip(addresses).map(|((own, (service, _)), ip)| Unshown {
             service: *service,
@@ -115,7 +128,9 @@ fn wanted(rules: &RuleSet, is_whole: &dyn Fn(&str) -> bool) -> BTreeMap<ChainHas
             let Some(next) = rule.next_chain() else { continue };
             let Some(own) = ChainKind::Endpoint.hash(next) else { continue };
             let names_it = rule.comment().is_some_and(|comment| comment.contains(" -> "));
-            if names_it || is_whole(next) || nat.chain(next).is_some_and(shows) {
+            // A line that is cut may end within the name.
+            let is_cut = rule.is_unread() && next.len() < LENGTH_OF_NAME;
+            if is_cut || names_it || is_whole(next) || nat.chain(next).is_some_and(shows) {
                 continue;
             }
             wanted.entry(own).or_insert((service, false)).1 |= is_local.is_some();
@@ -134,6 +149,20 @@ fn chain_of(endpoint: &Unshown, protocol: &str, family: Family) -> Chain {
     let mut chain = Chain::user(name_of(endpoint));
     chain.rules = texts.iter().filter_map(|text| parse_rule(text, family).ok()).collect();
     chain
+}
+
+/// kube-proxy's name of a service port, from a comment or the hash of its chains.
+fn name_of_port(inferred: &Inferred, hash: ChainHash) -> Option<String> {
+    let port = inferred.ports.iter().find(|port| port.hash == Some(hash) && !port.is_unnamed());
+    port.map(InferredPort::full_name).or_else(|| Some(service_of_hash(hash)?.0.to_owned()))
+}
+
+/// A usual range of machines that none of these has.
+fn machines_near(family: Family, taken: &[IpNet]) -> Option<IpNet> {
+    let mut usual = NODE_RANGES.iter().filter_map(|range| range.parse::<IpNet>().ok());
+    usual.find(|range| {
+        Family::of(range.addr()) == family && !taken.iter().any(|other| other.contains(range) || range.contains(other))
+    })
 }
 
 /// The ranges of a family that pods and services have.

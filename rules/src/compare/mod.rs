@@ -9,6 +9,7 @@
 //! the memory of the rules.
 
 mod alternatives;
+mod comments;
 mod differences;
 mod excerpt;
 mod finding;
@@ -23,6 +24,8 @@ mod tests;
 
 use std::collections::HashSet;
 
+#[doc(hidden)]
+pub use self::comments::differing_comments;
 use self::differences::differences;
 #[doc(hidden)]
 pub use self::excerpt::{Completed, completed};

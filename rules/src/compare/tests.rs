@@ -1,8 +1,9 @@
 use rstest::rstest;
 
-use super::{Others, compare, compare_nodes};
+use super::{Others, compare, compare_nodes, differing_comments};
 use crate::cluster::Family;
 use crate::iptables::{RuleSet, parse};
+use crate::ruleset::Rules;
 
 /// A service with three endpoints, one of them local, behind a cluster IP, a node port and a guarded load balancer; and
 /// one without endpoints.
@@ -368,4 +369,23 @@ fn health_checks_without_comments_are_compared_by_their_ports(#[case] port: u16,
     let expected = with(32100, "-m comment --comment \"default/web:http health check node port\" ");
     let found = reported(&expected, &with(port, ""));
     assert_eq!(found.len(), differences, "{found:?}");
+}
+
+/// Comments are no differences, but are counted where a rule has another one than kube-proxy writes for it.
+#[rstest]
+#[case::same("", "", 0)]
+#[case::other("default/web:http traffic not", "default/web:http: traffic not", 1)]
+#[case::several("kubernetes forwarding rules", "forwarding", 1)]
+#[case::none(" -m comment --comment \"default/web:http\" -m recent", " -m recent", 0)]
+#[case::shortened("kubernetes forwarding rules", "kubernetes ...", 0)]
+#[case::another_rule(
+    "--comment \"default/web:http\" -m tcp --dport 30080",
+    "--comment \"web\" -m tcp --dport 30081",
+    0
+)]
+fn comments_are_counted(#[case] before: &str, #[case] after: &str, #[case] expected: usize) {
+    let text = RULES.replace(before, after);
+    let [written, found] =
+        [RULES, &text].map(|text| Rules::parse(crate::cluster::ProxyMode::Iptables, Family::Ipv4, text).unwrap());
+    assert_eq!(differing_comments(&written, &found), expected);
 }

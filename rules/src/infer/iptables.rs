@@ -136,8 +136,9 @@ impl<'a> Reader<'a> {
     /// Returns the service port of a rule in a list.
     fn owner(&mut self, rule: &Rule) -> Option<&mut InferredPort> {
         let (hash, name) = self.known.owner(rule)?;
+        let name = name.map(str::to_owned).or_else(|| Some(format!("default/{}", name_without_namespace(rule)?)));
         if let Some(name) = name {
-            self.names.entry(hash).or_insert_with(|| name.to_owned());
+            self.names.entry(hash).or_insert(name);
         }
         Some(self.port(hash, transport(rule)))
     }
@@ -286,15 +287,23 @@ impl<'a> Reader<'a> {
             port.is_internal_local |= policy == Policy::Local && port.cluster_ips.insert(ip);
             port.cluster_ips.insert(ip);
         }
-        if let Some(range) = positive_source(rule).filter(|_| leads_to_group(rule)) {
-            self.proxy.local_sources.insert(range);
+        self.of_pods(rule);
+    }
+
+    /// Reads a rule of traffic from the cluster's pods to addresses other than the cluster IP, which policy Local does not apply to.
+    fn of_pods(&mut self, rule: &'a Rule) {
+        if !leads_to_group(rule) {
+            return;
+        }
+        match (positive_source(rule), &rule.in_interface) {
+            (Some(range), None) => self.proxy.marks(&Marked::Outside(range)),
+            (None, Some(interface)) if !interface.negated => self.proxy.marks(&Marked::NotBy(&interface.value)),
+            _ => {}
         }
     }
 
-    fn in_external(&mut self, hash: ChainHash, rule: &Rule) {
-        if let Some(range) = positive_source(rule).filter(|_| leads_to_group(rule)) {
-            self.proxy.local_sources.insert(range);
-        }
+    fn in_external(&mut self, hash: ChainHash, rule: &'a Rule) {
+        self.of_pods(rule);
         let local = Some(Negatable::is(RouteType::Local));
         let asks_for_the_node =
             |condition: &Match| matches!(condition, Match::AddressType(types) if types.source == local);
@@ -360,6 +369,15 @@ fn give_health_checks(ports: &mut BTreeMap<ChainHash, InferredPort>, mut health_
 fn protocol_by_hash(name: &str, hash: ChainHash) -> Protocol {
     let is_hashed = |protocol: &Protocol| ChainHash::for_service_port(name, *protocol) == hash;
     [Protocol::Tcp, Protocol::Udp, Protocol::Sctp].into_iter().find(is_hashed).unwrap_or(Protocol::Tcp)
+}
+
+/// Returns the name of a service port in a comment whose namespace was removed: `web:http`.
+fn name_without_namespace(rule: &Rule) -> Option<&str> {
+    let word = rule.comment()?.split(' ').next()?;
+    let is_label = |part: &str| {
+        !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+    };
+    word.split_once(':').filter(|(service, port)| is_label(service) && is_label(port)).map(|_| word)
 }
 
 /// Returns whether a rule marks traffic to the service that its comment names.

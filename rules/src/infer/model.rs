@@ -78,6 +78,8 @@ pub struct InferredPort {
     pub unshown_endpoints: BTreeSet<Family>,
     /// Whether rules for policy Local lead to endpoints, which are on the rules' node.
     pub has_local_endpoints: bool,
+    /// The port of its endpoints where nothing shows one of them; rules do not name it.
+    pub target: Option<u16>,
     /// The families of its rules.
     pub families: BTreeSet<Family>,
     /// The affinity timeout in seconds.
@@ -115,6 +117,7 @@ impl InferredPort {
             has_endpoints_elsewhere: false,
             unshown_endpoints: BTreeSet::new(),
             has_local_endpoints: false,
+            target: None,
             families: BTreeSet::new(),
             affinity: None,
             hash: None,
@@ -168,6 +171,7 @@ impl InferredPort {
         self.has_endpoints_elsewhere |= other.has_endpoints_elsewhere;
         self.unshown_endpoints.extend(other.unshown_endpoints);
         self.has_local_endpoints |= other.has_local_endpoints;
+        self.target = self.target.or(other.target);
         self.families.extend(other.families);
         self.affinity = self.affinity.or(other.affinity);
         self.hash = self.hash.or(other.hash);

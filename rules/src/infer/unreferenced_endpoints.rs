@@ -1,7 +1,8 @@
 //! Endpoint chains that no rule jumps to, because the rules are missing or not in the text.
 
+use std::cell::Cell;
 use std::collections::{BTreeSet, HashSet};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use crate::chains::iptables::{NAMING, destination, host, probability, service_in};
 use crate::cluster::Protocol;
@@ -23,8 +24,9 @@ pub(super) fn orphans(nat: &Table) -> Vec<Orphan> {
     let led: HashSet<&str> = jumps.map(|next| &**next).collect();
     let endpoints = || nat.chains.iter().filter(|chain| NAMING.is_endpoint(&chain.name));
     let rules = || nat.chains.iter().flat_map(|chain| &chain.rules);
-    let ports: BTreeSet<u16> = rules().filter_map(destination).map(|to| to.port()).collect();
-    let orphan = |chain: &Chain| orphan(chain, &ports);
+    let ports = rules().filter_map(destination).map(|to| to.port()).collect();
+    let search = Search { nat, ports, left: Cell::new(MAX_SEARCHED) };
+    let orphan = |chain: &Chain| search.orphan(chain);
     let alone: Vec<Orphan> = endpoints().filter(|chain| !led.contains(&*chain.name)).filter_map(orphan).collect();
     // If no rule has a probability at all, the rules with one are not in the text, whatever else leads to the endpoint.
     if alone.len() > 1 && !rules().any(|rule| probability(rule).is_some()) {
@@ -34,30 +36,66 @@ pub(super) fn orphans(nat: &Table) -> Vec<Orphan> {
     alone.into_iter().filter(lacks).collect()
 }
 
-/// Returns the endpoint of a chain if the chain's name is the hash of the endpoint and the service in its comment. Without its DNAT, the port
-/// may be one of those that other endpoints have.
-fn orphan(chain: &Chain, ports: &BTreeSet<u16>) -> Option<Orphan> {
-    let candidates: Vec<SocketAddr> = match chain.rules.iter().find_map(destination) {
-        Some(endpoint) => vec![endpoint],
-        None => {
-            let masqueraded = chain.rules.iter().find_map(|rule| host(&rule.source.as_ref()?.value))?;
-            ports.iter().map(|port| SocketAddr::new(masqueraded, *port)).collect()
+/// Maximum number of endpoints whose port is searched by hash among all ports.
+const MAX_SEARCHED: usize = 16;
+
+/// A search for the endpoints that chains were created for.
+struct Search<'t> {
+    nat: &'t Table,
+    /// The ports of endpoints in the text.
+    ports: BTreeSet<u16>,
+    /// How many more endpoints may have any port.
+    left: Cell<usize>,
+}
+
+/// A service port by its name as it is hashed, and its protocol.
+type Named = (String, Protocol);
+
+impl Search<'_> {
+    /// Returns the endpoint of a chain if the chain's name is the hash of the endpoint and the service in its comment. Without its DNAT, the
+    /// port is one of those that other endpoints have, or any if the service has chains of its own.
+    fn orphan(&self, chain: &Chain) -> Option<Orphan> {
+        let service = chain.rules.iter().find_map(service_in)?;
+        let hash = NAMING.endpoint_part(&chain.name).and_then(ChainHash::parse)?;
+        // Up to 1.18 the name of an unnamed port ended in a colon.
+        let names = [service.to_owned(), format!("{service}:")];
+        let protocols = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp];
+        let named: Vec<Named> =
+            names.iter().flat_map(|name| protocols.map(|protocol| (name.clone(), protocol))).collect();
+        let ((name, protocol), endpoint) = match chain.rules.iter().find_map(destination) {
+            Some(endpoint) => Some((named_by(hash, &named, endpoint)?, endpoint)),
+            None => {
+                let masqueraded = chain.rules.iter().find_map(|rule| host(&rule.source.as_ref()?.value))?;
+                self.with_port(hash, &named, masqueraded)
+            }
+        }?;
+        let port = ChainHash::for_service_port(name, *protocol);
+        Some(Orphan { port, name: service.to_owned(), protocol: *protocol, endpoint })
+    }
+
+    /// Returns the endpoint at an address whose chain has a hash.
+    fn with_port<'n>(&self, hash: ChainHash, named: &'n [Named], ip: IpAddr) -> Option<(&'n Named, SocketAddr)> {
+        let read = |named: &'n [Named], port: u16| {
+            let endpoint = SocketAddr::new(ip, port);
+            Some((named_by(hash, named, endpoint)?, endpoint))
+        };
+        if let Some(found) = self.ports.iter().find_map(|port| read(named, *port)) {
+            return Some(found);
         }
-    };
-    let service = chain.rules.iter().find_map(service_in)?;
-    let hash = NAMING.endpoint_part(&chain.name).and_then(ChainHash::parse)?;
-    // Up to 1.18 the name of an unnamed port ended in a colon.
-    let names = [service.to_owned(), format!("{service}:")];
-    let protocols = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp];
-    let readings = || names.iter().flat_map(|name| protocols.map(|protocol| (name, protocol)));
-    let read = |endpoint: SocketAddr| {
-        let text = endpoint.to_string();
-        let is_own = |(name, protocol): &(&String, _)| ChainHash::for_endpoint(name, *protocol, &text) == hash;
-        readings().find(is_own).map(|(name, protocol)| (name, protocol, endpoint))
-    };
-    let (name, protocol, endpoint) = candidates.into_iter().find_map(read)?;
-    let port = ChainHash::for_service_port(name, protocol);
-    Some(Orphan { port, name: service.to_owned(), protocol, endpoint })
+        let has_chains = |(name, protocol): &&Named| {
+            let hash = ChainHash::for_service_port(name, *protocol);
+            ChainKind::ALL.into_iter().any(|kind| self.nat.chain(&hash.chain(kind)).is_some())
+        };
+        let named = named.iter().find(has_chains).map(std::slice::from_ref)?;
+        self.left.set(self.left.get().checked_sub(1)?);
+        (1..=u16::MAX).find_map(|port| read(named, port))
+    }
+}
+
+/// Returns the service port for whose endpoint a chain has a hash.
+fn named_by(hash: ChainHash, named: &[Named], endpoint: SocketAddr) -> Option<&Named> {
+    let text = endpoint.to_string();
+    named.iter().find(|(name, protocol)| ChainHash::for_endpoint(name, *protocol, &text) == hash)
 }
 
 /// Returns whether a service's chain does not balance all connections evenly.

@@ -122,7 +122,7 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
         }
     };
     let mut objects = Vec::new();
-    let mut unread = Vec::new();
+    let (mut unread, mut mends) = (Vec::new(), Vec::new());
     let (mut at, mut taken) = (0, 0);
     if let Some(names) = &names {
         at = 1;
@@ -149,6 +149,14 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
             at += 1;
             continue;
         }
+        let wrapped = || wrapped(&lines[at..], kind, names.as_ref()?.len());
+        if let Some((text, count)) = wrapped() {
+            objects.extend(row(&text, kind, has_namespace, namespace));
+            mends.push((line.number, RepairSet::default().with(Repair::Wrapped)));
+            at += count;
+            taken = at;
+            continue;
+        }
         match row(text, kind, has_namespace, namespace) {
             Some(object) => objects.push(object),
             // Sentences follow a table without an empty line.
@@ -164,8 +172,33 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
     if names.is_none() {
         block.mends.push((lines[0].number, RepairSet::default().with(Repair::Heading)));
     }
+    block.mends.append(&mut mends);
     Some(Block { unread, ..block })
 }
+
+/// A row that continues on the next lines, which are indented and are no rows, with the number of its lines.
+fn wrapped(lines: &[Line<'_>], kind: Kind, columns: usize) -> Option<(String, usize)> {
+    let [first, rest @ ..] = lines else { return None };
+    let indent = |line: &Line<'_>| line.text.len() - line.text.trim_start().len();
+    let is_more = |line: &&Line<'_>| {
+        let text = line.text.trim();
+        !text.is_empty() && indent(line) > indent(first) + INDENT && row_kind(text).is_none() && heading(text).is_none()
+    };
+    let mut text = first.text.trim().to_owned();
+    for (count, line) in rest.iter().take_while(is_more).enumerate() {
+        if words(&text).len() >= columns {
+            return None;
+        }
+        text = format!("{text} {}", line.text.trim());
+        if words(&text).len() == columns && row(&text, kind, false, None).is_some() {
+            return Some((text, count + 2));
+        }
+    }
+    None
+}
+
+/// The least indentation of the rest of a row.
+const INDENT: usize = 2;
 
 fn is_row(text: &str, kind: Kind, columns: usize) -> bool {
     row(text.trim(), kind, false, None).is_some()

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use svclab_rules::cluster::{Cluster, Family, ProxyMode};
-use svclab_rules::compare::{Finding, MadeUp, compare_own, completed};
+use svclab_rules::compare::{Finding, MadeUp, compare_own, completed, differing_comments};
 use svclab_rules::coverage::nft_table;
 use svclab_rules::infer::{Infer, Inferred, InferredPort};
 use svclab_rules::iptables::{Nat, TableName, Target};
@@ -190,5 +190,14 @@ impl Dump {
             compare_own(&expected, &lead_to(made_up, shown, &expected), most)
         };
         self.parts.iter().zip(expected).flat_map(of_part).collect()
+    }
+
+    /// How many rules differ from those that are expected in their comments alone.
+    pub(in crate::infer) fn differing_comments(&self, expected: &[Option<Rules>]) -> usize {
+        let of_part = |(part, expected): (&NodeRules, &Option<Rules>)| {
+            let expected = as_named(expected.clone()?, &self.renamed);
+            Some(differing_comments(&expected, &part.rules))
+        };
+        self.parts.iter().zip(expected).filter_map(of_part).sum()
     }
 }

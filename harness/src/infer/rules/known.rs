@@ -141,7 +141,8 @@ impl Known {
         let (usual, longest) = if family == Family::Ipv4 { (24, 29) } else { (64, 126) };
         // No two nodes have an address in common.
         let is_apart = |range: &IpNet| !given.iter().any(|own| range.contains(own) || own.contains(range));
-        let is_free = |range: &IpNet| is_apart(range) && !self.services.iter().any(|ip| range.contains(ip));
+        let others = self.services.iter().chain(&self.machines);
+        let is_free = |range: &IpNet| is_apart(range) && !others.clone().any(|ip| range.contains(ip));
         let of_length = |length| pods.iter().map(|ip| IpNet::new_assert(*ip, length).trunc()).collect::<BTreeSet<_>>();
         let fitting = (1..=usual).rev().chain(usual + 1..=longest).map(of_length);
         let apart = fitting.clone().find(|ranges| ranges.iter().all(is_apart));

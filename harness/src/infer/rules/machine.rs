@@ -18,6 +18,12 @@ pub(super) struct Machine {
 }
 
 impl Machine {
+    /// The machine that has an address, else the one that has it in its pod range.
+    pub(super) fn of(machines: &[Self], ip: IpAddr) -> Option<&Self> {
+        let by_range = || machines.iter().find(|machine| machine.ranges.iter().any(|range| range.contains(&ip)));
+        machines.iter().find(|machine| machine.addresses.contains(&ip)).or_else(by_range)
+    }
+
     /// What is known of it, in words.
     pub(super) fn words(&self) -> String {
         let addresses = self.addresses.iter().map(ToString::to_string);

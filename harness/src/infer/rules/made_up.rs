@@ -15,7 +15,7 @@ pub(super) fn lead_to(made_up: &MadeUp, rules: Rules, written: &Rules) -> Rules 
         return rules;
     }
     match (rules, written) {
-        (Rules::Iptables(parsed), Rules::Iptables(written)) => {
+        (Rules::Iptables(parsed), Rules::Iptables(written)) if !addresses.is_empty() => {
             let mut rules = parsed.rules.clone();
             in_iptables(addresses, &mut rules, &written.rules);
             if rules == parsed.rules { Rules::Iptables(parsed) } else { rules.into() }
@@ -43,6 +43,9 @@ fn in_iptables(made_up: &BTreeSet<IpAddr>, rules: &mut RuleSet, written: &RuleSe
     for table in &written.tables {
         for chain in &table.chains {
             let wanted: Vec<&iptables::Rule> = chain.rules.iter().filter(is_to_one).collect();
+            if wanted.is_empty() {
+                continue;
+            }
             let own = rules.table_mut(table.name).chains.iter_mut().find(|own| own.name == chain.name);
             let lacks_some = |own: &&mut Chain| wanted.iter().any(|rule| !own.rules.contains(rule));
             if let Some(own) = own.filter(lacks_some) {

@@ -88,7 +88,7 @@ pub(super) fn from_dumps(sides: &[(Vec<Dump>, &Path)], objects: &Objects) -> Res
             );
         }
     }
-    let made_up = objects::made_up(&inferred, objects, &scenario.cluster, surroundings.made_up());
+    let made_up = objects::made_up(&inferred, objects, &scenario.cluster, &surroundings.made_up());
     let settings = settings::assume(&inferred, &surroundings, (dumps, &made_up), objects, &mut scenario.cluster);
     let ports = counted(inferred.ports.len(), "service port");
     let nodes: Vec<String> = dumps.iter().map(|dump| dump.node.clone()).collect();

@@ -13,6 +13,7 @@ use super::machine::Machine;
 use super::surroundings::{Surroundings, families, lacking_elsewhere};
 use crate::infer::endpoint_pods::EndpointPod;
 use crate::infer::merge::Objects;
+use crate::infer::service_ports::usual_numbers;
 use crate::text::{counted, list};
 
 /// A list of the Nodes, Services and EndpointSlices.
@@ -74,7 +75,7 @@ pub(super) fn made_up(
     inferred: &Inferred,
     objects: &Objects,
     cluster: &Cluster,
-    endpoints: BTreeSet<IpAddr>,
+    endpoints: &BTreeSet<IpAddr>,
 ) -> MadeUp {
     let of_rules = inferred.ports.iter().flat_map(|port| &port.cluster_ips).copied();
     let of_objects = objects.services().into_iter().flat_map(|(_, ips)| ips);
@@ -88,6 +89,8 @@ pub(super) fn made_up(
         ports.into_iter().chain(service.health_check_node_port)
     };
     let all = cluster.services.iter().flat_map(of_service);
+    let used = cluster.slices.iter().flat_map(|slice| &slice.endpoints).flat_map(|endpoint| &endpoint.addresses);
+    let endpoints = used.filter(|ip| endpoints.contains(ip)).copied().collect();
     MadeUp { addresses, endpoints, node_ports: all.filter(|port| !known.contains(port)).collect() }
 }
 
@@ -121,10 +124,11 @@ fn services(inferred: &Inferred) -> BTreeMap<&ObjectName, Vec<&InferredPort>> {
     services
 }
 
-/// The port of a Service. Where only its node port is known, it is reached at that everywhere.
+/// The port of a Service, or the usual one. Where only its node port is known, it is reached at that everywhere.
 fn number_of(port: &InferredPort) -> Option<u16> {
     let target = port.endpoints.iter().chain(&port.local).next().map(SocketAddr::port);
-    port.port.or(port.node_port).or(target)
+    let usual = usual_numbers(&port.full_name()).map(|(number, _)| number);
+    port.port.or(usual).or(port.node_port).or(target)
 }
 
 fn service(name: &ObjectName, ports: &[&InferredPort], mode: ProxyMode) -> Value {
@@ -232,7 +236,9 @@ fn slices(name: &ObjectName, ports: &[&InferredPort], around: &Surroundings) -> 
             let is_unshown_here = port.has_local_endpoints && port.unshown_endpoints.contains(&family);
             let local = around.here.get(&family).filter(|_| is_unshown_here);
             let all = around.elsewhere.get(&family).into_iter().chain(local);
-            groups.entry((family, port.port.unwrap_or(80))).or_default().extend(all);
+            let usual = usual_numbers(&port.full_name()).map(|(_, target)| target);
+            let target = port.target.or(usual).or(port.port).unwrap_or(80);
+            groups.entry((family, target)).or_default().extend(all);
         }
         for ((family, number), addresses) in groups {
             let mut served = json!({"port": number, "protocol": port.protocol.as_str().to_uppercase()});

@@ -134,10 +134,7 @@ fn name_nodes(shown: &mut Objects, all: &Objects, machines: &[Machine], placed: 
         }
     }
     let of_machine = |ip: IpAddr| {
-        let has = |machine: &&Machine| {
-            machine.addresses.contains(&ip) || machine.ranges.iter().any(|range| range.contains(&ip))
-        };
-        machines.iter().find(has).and_then(|machine| placed.get(machine.name.as_str())).map(String::as_str)
+        Machine::of(machines, ip).and_then(|machine| placed.get(machine.name.as_str())).map(String::as_str)
     };
     shown.pods.retain_mut(|pod| {
         let new = ips(pod).into_iter().find(|ip| !of_pods.contains_key(ip));

@@ -62,7 +62,7 @@ pub(super) fn assume(
         proxy.tcp_be_liberal = !proxy.tcp_be_liberal;
         configure(proxy);
     });
-    if closest.as_deref().is_some_and(<[Finding]>::is_empty) {
+    if closest.as_deref().is_some_and(Distance::is_none) {
         // Only whether other releases write the same rules matters then.
         trials.most = 1;
     }
@@ -85,11 +85,14 @@ pub(super) fn assume(
 }
 
 /// How the rules of a configuration differ from those of a dump, in words.
-fn words_of_differences(closest: Option<&[Finding]>) -> String {
+fn words_of_differences(closest: Option<&Distance>) -> String {
     match closest {
         None => "whose rules cannot be generated for this cluster".to_owned(),
-        Some([]) => "which generates the same rules".to_owned(),
-        Some(findings) => {
+        Some(Distance { found, comments: 0 }) if found.is_empty() => "which generates the same rules".to_owned(),
+        Some(Distance { found, .. }) if found.is_empty() => {
+            "which generates the same rules, with other comments".to_owned()
+        }
+        Some(Distance { found: findings, .. }) => {
             let first: Vec<String> = findings.iter().take(SHOWN).map(ToString::to_string).collect();
             let more = if findings.len() > first.len() { "; ..." } else { "" };
             let count = counted(findings.len(), "difference");
@@ -118,12 +121,12 @@ fn named<'r>(releases: &'r [Release], nodes: &[&str]) -> Option<&'r Release> {
 fn adopt(
     trials: &mut Trials<'_>,
     cluster: &mut Cluster,
-    closest: Option<&[Finding]>,
+    closest: Option<&Distance>,
     named: &Release,
     versions: &str,
 ) -> Option<Assumption> {
     let proxy = ProxyConfig { version: named.version.to_string(), ..cluster.proxy.clone() };
-    if trials.differences(cluster, &proxy).as_deref().map(weight) == closest.map(weight) {
+    if trials.differences(cluster, &proxy).as_deref().map(Distance::weight) == closest.map(Distance::weight) {
         cluster.proxy = proxy;
         return None;
     }
@@ -155,10 +158,10 @@ fn lacks_local_sources(proxy: &ProxyConfig) -> bool {
 }
 
 /// The releases whose rules are as close to the dump as those of the cluster's release.
-fn as_close(trials: &mut Trials<'_>, cluster: &Cluster, closest: Option<&[Finding]>) -> String {
+fn as_close(trials: &mut Trials<'_>, cluster: &Cluster, closest: Option<&Distance>) -> String {
     let is_as_close = |version: &Profile| {
         let proxy = ProxyConfig { version: version.to_string(), ..cluster.proxy.clone() };
-        trials.differences(cluster, &proxy).as_deref().map(weight) == closest.map(weight)
+        trials.differences(cluster, &proxy).as_deref().map(Distance::weight) == closest.map(Distance::weight)
     };
     let kinds: Vec<Profile> = Profile::kinds().filter(is_as_close).collect();
     releases::named(&kinds)
@@ -171,17 +174,17 @@ const SHOWN: usize = 3;
 fn choose(
     trials: &mut Trials<'_>,
     cluster: &mut Cluster,
-    closest: &mut Option<Rc<[Finding]>>,
+    closest: &mut Option<Rc<Distance>>,
     change: &dyn Fn(&mut ProxyConfig),
 ) {
-    if closest.as_deref().is_some_and(<[Finding]>::is_empty) {
+    if closest.as_deref().is_some_and(Distance::is_none) {
         return;
     }
     let mut proxy = cluster.proxy.clone();
     change(&mut proxy);
     let found = trials.differences(cluster, &proxy);
     let is_closer = match (&found, &*closest) {
-        (Some(found), Some(closest)) => weight(found) < weight(closest),
+        (Some(found), Some(closest)) => found.weight() < closest.weight(),
         (found, closest) => found.is_some() && closest.is_none(),
     };
     if is_closer {
@@ -190,13 +193,28 @@ fn choose(
     }
 }
 
-/// How far rules are from others. A service port that is there under another name hides all its differences.
-fn weight(found: &[Finding]) -> usize {
-    let is_hidden = |finding: &&Finding| {
-        matches!(finding.subject, Subject::Service(_))
-            && matches!(finding.difference, Difference::Unexpected(Fact::Whole) | Difference::Missing(Fact::Whole))
-    };
-    found.len() + HIDDEN * found.iter().filter(is_hidden).count()
+/// How far rules are from others.
+#[derive(Default)]
+struct Distance {
+    /// The differences.
+    found: Vec<Finding>,
+    /// The number of rules that differ in their comments alone.
+    comments: usize,
+}
+
+impl Distance {
+    fn is_none(&self) -> bool {
+        self.found.is_empty() && self.comments == 0
+    }
+
+    /// Differences count more than comments. A service port that is there under another name hides all its differences.
+    fn weight(&self) -> (usize, usize) {
+        let is_hidden = |finding: &&Finding| {
+            matches!(finding.subject, Subject::Service(_))
+                && matches!(finding.difference, Difference::Unexpected(Fact::Whole) | Difference::Missing(Fact::Whole))
+        };
+        (self.found.len() + HIDDEN * self.found.iter().filter(is_hidden).count(), self.comments)
+    }
 }
 
 /// How many differences a whole service port counts for.
@@ -211,8 +229,8 @@ struct Trials<'d> {
     /// How many differences matter.
     most: usize,
     /// The rules that were compared last, and what was found.
-    last: Option<(Vec<ExpectedRules>, Rc<[Finding]>)>,
-    known: Vec<(ProxyConfig, Option<Rc<[Finding]>>)>,
+    last: Option<(Vec<ExpectedRules>, Rc<Distance>)>,
+    known: Vec<(ProxyConfig, Option<Rc<Distance>>)>,
 }
 
 /// The rules of each part of a dump.
@@ -220,7 +238,7 @@ type ExpectedRules = Vec<Option<Rules>>;
 
 impl Trials<'_> {
     /// The differences of the dumps from the rules of a configuration; `None` where there are no such rules.
-    fn differences(&mut self, cluster: &Cluster, proxy: &ProxyConfig) -> Option<Rc<[Finding]>> {
+    fn differences(&mut self, cluster: &Cluster, proxy: &ProxyConfig) -> Option<Rc<Distance>> {
         if let Some((_, found)) = self.known.iter().find(|(known, _)| known == proxy) {
             return found.clone();
         }
@@ -232,15 +250,18 @@ impl Trials<'_> {
         found
     }
 
-    fn compared(&mut self, expected: Vec<ExpectedRules>) -> Rc<[Finding]> {
+    fn compared(&mut self, expected: Vec<ExpectedRules>) -> Rc<Distance> {
         if let Some((last, found)) = &self.last
             && *last == expected
         {
             return found.clone();
         }
-        let each = self.dumps.iter().zip(&expected);
-        let found: Rc<[Finding]> =
-            each.flat_map(|((dump, _), expected)| dump.differences(expected, self.made_up, self.most)).collect();
+        let mut distance = Distance::default();
+        for ((dump, _), expected) in self.dumps.iter().zip(&expected) {
+            distance.found.extend(dump.differences(expected, self.made_up, self.most));
+            distance.comments += dump.differing_comments(expected);
+        }
+        let found = Rc::new(distance);
         self.last = Some((expected, found.clone()));
         found
     }

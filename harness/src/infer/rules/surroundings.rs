@@ -155,10 +155,8 @@ pub(super) fn lacking_elsewhere(port: &InferredPort, is_elsewhere: impl Fn(IpAdd
 
 /// The node of an endpoint.
 fn node_of(machines: &[Machine], endpoint: IpAddr) -> &str {
-    let has = |machine: &&Machine| {
-        machine.addresses.contains(&endpoint) || machine.ranges.iter().any(|range| range.contains(&endpoint))
-    };
-    machines.iter().find(has).or(machines.first()).map_or(HERE, |machine| &machine.name)
+    let found = Machine::of(machines, endpoint);
+    found.or(machines.first()).map_or(HERE, |machine| &machine.name)
 }
 
 /// Whether an endpoint is on any machine but the first.

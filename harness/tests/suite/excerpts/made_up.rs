@@ -51,3 +51,35 @@ fn endpoints_of_hairpin_connections(#[case] before: String, #[case] expected: &s
     assert_eq!(of("backend-api"), [9898], "{said}");
     assert_eq!((failures(&assumed), grave(&text)), (Vec::new(), Vec::new()), "{said}");
 }
+
+/// Rules of a node that knows its pods by a bridge, up to the masquerade rule of an endpoint's chain.
+#[test]
+fn a_text_that_ends_after_a_masquerade_rule() {
+    let saved = std::fs::read_to_string("../rules/tests/golden/config-local-bridge/v1.30-iptables/iptables-save.txt");
+    let saved = saved.expect("a recording");
+    let starts: Vec<usize> = saved.match_indices("-A KUBE-SEP-").map(|(at, _)| at).collect();
+    assert!(starts.len() > 5, "{saved}");
+    for start in starts {
+        // At the end of the line before, within the name of the chain, and within the comment.
+        for end in [start, start + 15, start + 40, start + 70] {
+            let text = &saved[..end.min(saved.len())];
+            let assumed = imported(text);
+            let said = assumptions(&assumed).join("\n");
+            assert_eq!((failures(&assumed), grave(text)), (Vec::new(), Vec::new()), "{said}\n{text}");
+        }
+    }
+}
+
+/// A line that is cut within the name of an endpoint's chain names no other endpoint.
+#[test]
+fn a_text_that_ends_within_the_name_of_an_endpoint() {
+    let saved = std::fs::read_to_string("../rules/tests/golden/small-cluster/v1.30-iptables/iptables-save.txt");
+    let saved = saved.expect("a recording");
+    let names: Vec<usize> = saved.match_indices("-j KUBE-SEP-").map(|(at, _)| at).collect();
+    for end in names.into_iter().flat_map(|at| [at + 4, at + 12, at + 17, at + 27]) {
+        let text = &saved[..end];
+        let assumed = imported(text);
+        let said = assumptions(&assumed).join("\n");
+        assert_eq!((failures(&assumed), grave(text)), (Vec::new(), Vec::new()), "{said}\n{text}");
+    }
+}

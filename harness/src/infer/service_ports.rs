@@ -1,0 +1,107 @@
+//! Service ports of objects, and which of them are those of rules.
+
+use std::net::IpAddr;
+
+use serde_json::Value;
+use svclab_rules::cluster::{ObjectName, Protocol};
+use svclab_rules::infer::{Inferred, InferredPort};
+use svclab_rules::iptables::ChainHash;
+
+use super::accessors::{own_name, service_ips};
+
+/// A port of a Service, as an object shows it.
+pub(super) struct ServicePort {
+    pub(super) service: ObjectName,
+    /// The addresses of the Service.
+    ips: Vec<IpAddr>,
+    protocol: Protocol,
+    name: String,
+    number: Option<u16>,
+    node_port: Option<u16>,
+    /// The port of its endpoints, unless it has a name.
+    target: Option<u16>,
+}
+
+impl ServicePort {
+    /// The ports of Services, which are given as objects.
+    pub(super) fn all(services: &[Value]) -> Vec<Self> {
+        let of_service = |service: &Value| {
+            let ports = service["spec"]["ports"].as_array().cloned().unwrap_or_default();
+            let namespace = service["metadata"]["namespace"].as_str().unwrap_or("default");
+            let (name, ips) = (ObjectName::new(namespace, own_name(service)), service_ips(service));
+            ports.into_iter().map(move |port| Self::of(&name, &ips, &port)).collect::<Vec<_>>()
+        };
+        services.iter().flat_map(of_service).collect()
+    }
+
+    fn of(service: &ObjectName, ips: &[IpAddr], port: &Value) -> Self {
+        let number = |field: &str| {
+            let number = port[field].as_u64().or_else(|| port[field].as_str()?.parse().ok());
+            number.and_then(|number| u16::try_from(number).ok())
+        };
+        let protocol = match port["protocol"].as_str() {
+            Some("UDP") => Protocol::Udp,
+            Some("SCTP") => Protocol::Sctp,
+            _ => Protocol::Tcp,
+        };
+        // Without a `targetPort`, endpoints have the Service's port.
+        let target = if port["targetPort"].is_null() { number("port") } else { number("targetPort") };
+        Self {
+            service: service.clone(),
+            ips: ips.to_vec(),
+            protocol,
+            name: port["name"].as_str().unwrap_or_default().to_owned(),
+            number: number("port"),
+            node_port: number("nodePort"),
+            target,
+        }
+    }
+
+    /// Whether rules that do not name a Service are those of this port: they have the hash of its name, its node port, or its address and port.
+    pub(super) fn is_of_rules(&self, port: &InferredPort) -> bool {
+        let (service, name) = (&self.service, &self.name);
+        let is_hashed = |hash: ChainHash| {
+            let names = [format!("{service}:{name}"), service.to_string(), format!("{service}:")];
+            names.iter().any(|name| ChainHash::for_service_port(name, self.protocol) == hash)
+        };
+        let mut own = port.cluster_ips.iter().chain(&port.external_ips).chain(&port.load_balancer);
+        let mut has_address = || own.any(|ip| self.ips.contains(ip)) && self.number == port.port;
+        port.hash.is_some_and(is_hashed)
+            || port.protocol == self.protocol && (self.has_node_port_of(port) || has_address())
+    }
+
+    fn has_node_port_of(&self, port: &InferredPort) -> bool {
+        self.node_port.is_some() && self.node_port == port.node_port
+    }
+}
+
+/// Completes service ports with what objects show of them: their number, and the port of their endpoints.
+pub(super) fn complete(inferred: &mut Inferred, known: &[ServicePort]) {
+    for port in &mut inferred.ports {
+        let mut own = known.iter().filter(|own| own.service == port.service && own.protocol == port.protocol);
+        let is_same = |own: &&ServicePort| {
+            own.has_node_port_of(port)
+                || port.port.is_some() && own.number == port.port
+                || !port.name.is_empty() && own.name == port.name
+        };
+        let only = own.clone().next().filter(|_| own.clone().nth(1).is_none());
+        let Some(found) = own.find(is_same).or(only) else { continue };
+        port.port = port.port.or(found.number);
+        port.target = port.target.or(found.target);
+    }
+}
+
+/// The usual numbers of a service port whose name says what it serves: its own, and that of its endpoints.
+pub(super) fn usual_numbers(name: &str) -> Option<(u16, u16)> {
+    match name {
+        "default/kubernetes:https" => Some((443, 6443)),
+        "kube-system/kube-dns:metrics" => Some((9153, 9153)),
+        _ if name.ends_with(":dns") || name.ends_with(":dns-tcp") => Some((53, 53)),
+        _ => None,
+    }
+}
+
+/// Whether a service port is that of the API server: its endpoints are machines, and its EndpointSlice names no node.
+pub(super) fn is_api_server(name: &str) -> bool {
+    name == "default/kubernetes:https"
+}

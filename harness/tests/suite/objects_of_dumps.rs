@@ -1,0 +1,184 @@
+//! Kubernetes objects in a text beside rules: what both say of a Service goes together, and one that cannot be read does not stop the rest.
+
+use std::path::Path;
+
+use rstest::rstest;
+use svclab::evidence;
+use svclab::infer::{self, Assumed, Connections};
+
+use crate::assumptions;
+
+fn imported(text: &str) -> Assumed {
+    infer::from_evidence(&evidence::read(text), Path::new("dump"), &[], Connections::LeftOut)
+        .unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+/// The ports of a Service, and those of its endpoints.
+fn ports(assumed: &Assumed, name: &str) -> (Vec<u16>, Vec<u16>) {
+    let cluster = &assumed.scenario.cluster;
+    let services = cluster.services.iter().filter(|service| service.name.name == name);
+    let own = services.flat_map(|service| &service.ports).map(|port| port.port).collect();
+    let slices = cluster.slices.iter().filter(|slice| slice.service.name == name);
+    (own, slices.flat_map(|slice| &slice.ports).filter_map(|port| port.port).collect())
+}
+
+/// Rules of a Service, none of which shows its port or an endpoint.
+const NODE_PORT: &str = "```
+-A KUBE-NODEPORTS -p udp -m comment --comment \"infra/statsd:dogstatsd\" -m udp --dport 30125 -j KUBE-XLB-5DULF7GDAT3CNN73
+-A KUBE-XLB-5DULF7GDAT3CNN73 -m comment --comment \"masquerade LOCAL traffic for infra/statsd:dogstatsd LB IP\" -m addrtype --src-type LOCAL -j KUBE-MARK-MASQ
+```
+";
+
+fn manifest(target: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: Service\nmetadata:\n  name: statsd\n  namespace: infra\nspec:\n  type: NodePort\n  ports:\n    \
+         - name: dogstatsd\n      protocol: UDP\n      port: 8125\n      nodePort: 30125\n{target}  externalTrafficPolicy: Local\n"
+    )
+}
+
+/// Endpoints that are made up have the port that the Service's object names; without a `targetPort`, the Service's own.
+#[rstest]
+#[case::same(manifest(""), 8125)]
+#[case::other(manifest("      targetPort: 9125\n"), 9125)]
+#[case::text(manifest("      targetPort: \"9125\"\n"), 9125)]
+#[case::named(manifest("      targetPort: statsd\n"), 8125)]
+#[case::table("$ kubectl get svc -n infra\nNAME     TYPE       CLUSTER-IP    EXTERNAL-IP   PORT(S)          AGE\nstatsd   NodePort   10.96.7.8     <none>        8125:30125/UDP   4d\n".to_owned(), 8125)]
+#[case::described("Name:              statsd\nNamespace:         infra\nType:              NodePort\nIP:                10.96.7.8\nPort:              dogstatsd  8125/UDP\nTargetPort:        9125/UDP\nNodePort:          dogstatsd  30125/UDP\n".to_owned(), 9125)]
+fn made_up_endpoints_have_the_target_port(#[case] object: String, #[case] expected: u16) {
+    let assumed = imported(&format!("{object}\n{NODE_PORT}"));
+    let said = assumptions(&assumed).join("\n");
+    let (own, mut served) = ports(&assumed, "statsd");
+    served.dedup();
+    assert!(!said.contains(", port 30125"), "{said}");
+    let is_served = !said.contains("whose endpoints there nothing shows") || served == [expected];
+    assert!(own == [8125] && is_served, "{own:?} {served:?} {said}");
+}
+
+/// Rules without a comment are those of the Service that has their hash, node port or address: it is called so everywhere.
+#[rstest]
+#[case::cluster_ip(
+    "apiVersion: v1\nkind: Service\nmetadata:\n  name: shop\nspec:\n  clusterIP: 10.96.5.6\n  ports:\n    - port: 80\n",
+    "-A KUBE-SERVICES -d 10.96.5.6/32 -p tcp -m tcp --dport 80 -j KUBE-SVC-3Y4IBFDS3N4DHOKS\n"
+)]
+#[case::node_port(
+    "NAME   TYPE       CLUSTER-IP   EXTERNAL-IP   PORT(S)        AGE\nshop   NodePort   10.96.5.6    <none>        80:30199/TCP   11s\n",
+    "-A KUBE-NODEPORTS -p tcp -m tcp --dport 30199 -j KUBE-SVC-3Y4IBFDS3N4DHOKS\n"
+)]
+#[case::hash(
+    "apiVersion: v1\nkind: Service\nmetadata:\n  name: web\nspec:\n  ports:\n    - name: http\n      port: 80\n",
+    "-A KUBE-SVC-CDGGSHYLG3RE2FKL -j KUBE-SEP-GWQABTP5GBYXHJY5\n"
+)]
+#[case::without_namespace(
+    "",
+    "-A KUBE-NODEPORTS -p tcp -m comment --comment \"shop:http\" -m tcp --dport 30199 -j KUBE-SVC-3Y4IBFDS3N4DHOKS\n"
+)]
+fn services_have_the_name_that_the_text_gives(#[case] object: &str, #[case] rule: &str) {
+    // The second rule is not kube-proxy's, so that a difference names the Service.
+    let chain = if rule.contains("CDGGSH") { "KUBE-SVC-CDGGSHYLG3RE2FKL" } else { "KUBE-SVC-3Y4IBFDS3N4DHOKS" };
+    let assumed = imported(&format!("{object}\n```\n{rule}-A {chain} -p tcp -m tcp --dport 81 -j RETURN\n```\n"));
+    let said = assumptions(&assumed);
+    let differences = said.iter().filter(|words| words.starts_with("kube-proxy ")).collect::<Vec<_>>();
+    assert!(!differences.iter().any(|words| words.contains("unnamed-")), "{said:#?}");
+    let services: Vec<String> =
+        assumed.scenario.cluster.services.iter().map(|service| service.name.to_string()).collect();
+    assert!(matches!(&*services, [one] if matches!(&**one, "default/shop" | "default/web")), "{services:?} {said:#?}");
+}
+
+/// Where only the names of chains show Services, their usual ports are those of the names, and the API server is a machine.
+#[test]
+fn usual_ports_of_services_that_hashes_name() {
+    let assumed = imported(
+        "-A KUBE-SVC-ERIFXISQEP7F7OF4 -j KUBE-SEP-3XNNUTOINYOJBQ7G\n\
+         -A KUBE-SVC-NPX46M4PTMTKRN6Y -j KUBE-SEP-4CZIQX2RWSGSJM5N\n\
+         -A KUBE-SVC-TCOU7JCQXEZGVUNU -j KUBE-SEP-HWJ4WUYN3SLRBY5V\n",
+    );
+    let said = assumptions(&assumed).join("\n");
+    assert_eq!(ports(&assumed, "kubernetes"), (vec![443], vec![6443]), "{said}");
+    assert_eq!(ports(&assumed, "kube-dns"), (vec![53, 53], vec![53, 53]), "{said}");
+    assert_addresses_apart(&assumed, &said);
+}
+
+/// No node's address is in a pod range of another node.
+fn assert_addresses_apart(assumed: &Assumed, said: &str) {
+    let nodes = &assumed.scenario.cluster.nodes;
+    for (node, ip) in nodes.iter().flat_map(|node| node.addresses().map(move |ip| (node, ip))) {
+        let has = |other: &&svclab_rules::cluster::Node| other.pod_cidrs.iter().any(|range| range.contains(&ip));
+        assert!(!nodes.iter().any(|other| has(&other)), "{ip} of {}\n{said}", node.name);
+    }
+}
+
+/// A machine with an address near those of pods, as in networks that give pods addresses of their nodes' range.
+#[test]
+fn a_machine_is_not_among_the_pods_of_another() {
+    let service = |name: &str, hash: &str, ip: &str, (endpoint, port): (&str, u16), to: &str| {
+        format!(
+            "-A KUBE-SERVICES -d {ip}/32 -p tcp -m comment --comment \"{name} cluster IP\" -m tcp --dport 443 -j KUBE-SVC-{hash}\n\
+             -A KUBE-SVC-{hash} -m comment --comment \"{name} -> {to}:{port}\" -j KUBE-SEP-{endpoint}\n\
+             -A KUBE-SEP-{endpoint} -s {to}/32 -m comment --comment \"{name}\" -j KUBE-MARK-MASQ\n\
+             -A KUBE-SEP-{endpoint} -p tcp -m comment --comment \"{name}\" -m tcp -j DNAT --to-destination {to}:{port}\n"
+        )
+    };
+    let api =
+        service("default/kubernetes:https", "NPX46M4PTMTKRN6Y", "172.20.0.1", ("AAAAAAAAAAAAAAAA", 6443), "10.0.1.5");
+    let web = service("default/web:http", "CDGGSHYLG3RE2FKL", "172.20.0.9", ("BBBBBBBBBBBBBBBB", 8080), "10.0.1.130");
+    let assumed = imported(&(api + &web));
+    let said = assumptions(&assumed).join("\n");
+    assert_addresses_apart(&assumed, &said);
+    let has_pod = |pod: &svclab_rules::cluster::Pod| pod.ips.contains(&"10.0.1.130".parse().expect("an address"));
+    assert!(assumed.scenario.cluster.pods.iter().any(has_pod), "{said}");
+}
+
+const HEADING: &str =
+    "NAME                    TYPE           CLUSTER-IP      EXTERNAL-IP        PORT(S)                  AGE\n";
+
+/// A row that a terminal or an editor wrapped is one row.
+#[rstest]
+#[case::ports(
+    "service/kube-dns        ClusterIP      10.43.0.10      <none>\n                            53/UDP,53/TCP,9153/TCP       33h\n"
+)]
+#[case::age("kube-dns        ClusterIP      10.43.0.10      <none>     53/UDP,53/TCP,9153/TCP\n            33h\n")]
+#[case::three(
+    "kube-dns        ClusterIP\n       10.43.0.10      <none>\n                 53/UDP,53/TCP,9153/TCP   33h\n"
+)]
+fn wrapped_rows_of_a_table_are_joined(#[case] row: &str) {
+    let other =
+        "web                     ClusterIP      10.43.0.11      <none>             80/TCP                   33h\n";
+    let assumed = imported(&format!("{HEADING}{row}{other}"));
+    assert_eq!(ports(&assumed, "kube-dns").0, [53, 53, 9153], "{:?}", assumptions(&assumed));
+    assert_eq!(ports(&assumed, "web").0, [80]);
+}
+
+/// One Service that cannot be read does not stop the import of the others: it is named.
+#[test]
+fn a_service_that_the_api_rejects_is_left_out() {
+    let broken =
+        "broken                  ClusterIP      10.43.0.12      <none>             ???                      33h\n";
+    let good =
+        "web                     ClusterIP      10.43.0.11      <none>             80/TCP                   33h\n";
+    let assumed = imported(&format!("{HEADING}{broken}{good}"));
+    let said = assumptions(&assumed);
+    assert!(said[0].contains("service default/broken") && said[0].contains("left out"), "{said:?}");
+    assert_eq!((ports(&assumed, "web").0, ports(&assumed, "broken").0), (vec![80], Vec::new()));
+    let error = infer::from_evidence(
+        &evidence::read(&format!("{HEADING}{broken}")),
+        Path::new("dump"),
+        &[],
+        Connections::LeftOut,
+    );
+    assert!(error.expect_err("no Service").to_string().contains("service default/broken: "));
+}
+
+/// Releases that write other comments do not write the same rules: `-> IP:PORT` came with 1.24.
+#[rstest]
+#[case::endpoint("default/web:http -> 10.244.1.10:8080", "kube-proxy 1.24 to ")]
+#[case::service("default/web:http", "to 1.23, which generates the same rules")]
+#[case::edited("default/web:http ...", "to 1.37, which generates the same rules")]
+fn comments_tell_releases_apart(#[case] comment: &str, #[case] expected: &str) {
+    let text = format!(
+        "-A KUBE-SVC-CDGGSHYLG3RE2FKL -m comment --comment \"{comment}\" -j KUBE-SEP-GWQABTP5GBYXHJY5\n\
+         -A KUBE-SEP-GWQABTP5GBYXHJY5 -s 10.244.1.10/32 -m comment --comment \"default/web:http\" -j KUBE-MARK-MASQ\n\
+         -A KUBE-SEP-GWQABTP5GBYXHJY5 -p tcp -m comment --comment \"default/web:http\" -m tcp -j DNAT --to-destination 10.244.1.10:8080\n"
+    );
+    let said = assumptions(&imported(&text)).join("\n");
+    assert!(said.contains(expected), "{said}");
+}

@@ -23,7 +23,7 @@ const SAVE: &str = "the whole output of `iptables-save` on that node";
 const SLICES: &str = "`kubectl get endpointslices,pods -o wide` of the namespace, taken at the same time as the rules";
 
 /// All kinds.
-pub const CATALOG: [Entry; 54] = [
+pub const CATALOG: [Entry; 56] = [
     entry_of("dnat-protocol", Error, "", "`kubectl get service NAME -o yaml` and the unedited rules"),
     entry_of("dnat-source", Error, "kubernetes/kubernetes#45790", "the rules as `iptables-save` prints them, unedited"),
     entry_of(
@@ -42,6 +42,7 @@ pub const CATALOG: [Entry; 54] = [
     entry_of("chain-loop", Error, "", SAVE),
     entry_of("rejected-rule", Error, "", SAVE),
     entry_of("missing-rule", Error, "", SAVE),
+    entry_of("conflicting-rules", Error, "kubernetes/kubernetes#70493", SAVE),
     entry_of("deviation", Warning, "", "what else changes kube-proxy's rules, and kube-proxy's log of that node"),
     entry_of(
         "assumed-setting",
@@ -52,6 +53,7 @@ pub const CATALOG: [Entry; 54] = [
     entry_of("rules-not-read", Warning, "", SAVE),
     entry_of("cut-off", Info, "", SAVE),
     entry_of("unmodelled-rule", Warning, "", "which program writes these rules"),
+    entry_of("ipset-rules", Info, "", "`ipset save` on that node"),
     entry_of("unreferenced-chain", Info, "kubernetes/kubernetes#110334", SAVE),
     entry_of("uneven-shares", Error, "kubernetes/kubernetes#37932", SAVE),
     entry_of(

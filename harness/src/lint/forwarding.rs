@@ -5,21 +5,18 @@ use std::net::IpAddr;
 
 use svclab_rules::infer::InferredPort;
 use svclab_rules::iptables::{Match, Negatable, Policy, Rule, States, TableName, Target};
-use svclab_rules::ruleset::Rules;
 
 use super::finding::Finding;
 use super::view::{Placed, Tables, View};
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
-    let of_node = |(node, ports): (_, &Vec<InferredPort>)| {
-        let Rules::Iptables(parsed) = &(node as &crate::evidence::NodeRules).rules else { return Vec::new() };
-        let tables = Tables { node, parsed };
+    let of_node = |(tables, ports): (Tables<'_>, &[InferredPort])| {
         if !tables.shows(TableName::Filter, "FORWARD") || tables.chain(TableName::Filter, "FORWARD").is_none() {
             return Vec::new();
         }
         dropped(tables, ports).into_iter().chain(invalid(tables)).collect()
     };
-    view.nodes.iter().zip(&view.ports).flat_map(of_node).collect()
+    view.tables_with_ports().flat_map(of_node).collect()
 }
 
 /// The policy DROP, if no rule accepts packets of pods. kube-proxy's own chain accepts only those that it masquerades.

@@ -12,6 +12,7 @@ mod backends;
 mod catalog;
 mod chains;
 mod connections;
+mod contradictions;
 mod deviation_places;
 mod deviations;
 mod finding;
@@ -48,9 +49,10 @@ use crate::infer::{Assumption, Connections, from_evidence};
 
 /// All findings, most severe first, those of the same kind in the order of their places.
 pub fn lint(evidence: &Evidence) -> Vec<Finding> {
-    const FAMILIES: [fn(&View<'_>) -> Vec<Finding>; 14] = [
+    const FAMILIES: [fn(&View<'_>) -> Vec<Finding>; 15] = [
         shares::find,
         names::find,
+        contradictions::find,
         node_ports::find,
         chains::find,
         unmodelled::find,

@@ -77,7 +77,11 @@ fn empty_chains(node: &NodeRules) -> Vec<Finding> {
                     && tables.shows(TableName::Nat, name)
                     && tables.chain(TableName::Nat, name).is_some_and(|chain| chain.rules.is_empty())
             };
-            for placed in tables.rules().filter(|placed| placed.table == TableName::Nat) {
+            let of_nat = || tables.rules().filter(|placed| placed.table == TableName::Nat);
+            let used: HashSet<&str> = of_nat().filter_map(|placed| Some(&**placed.rule.next_chain()?)).collect();
+            // A chain to which nothing leads leads nothing on.
+            let is_used = |chain: &str| chain == "KUBE-SERVICES" || used.contains(chain);
+            for placed in of_nat().filter(|placed| is_used(&placed.chain.name)) {
                 let Some(next) = placed.rule.next_chain().filter(|next| is_empty(next)) else { continue };
                 let mut words = placed.rule.comment().unwrap_or_default().split(' ');
                 let named = words.find(|word| word.contains('/')).map(|name| name.trim_end_matches(':').to_owned());

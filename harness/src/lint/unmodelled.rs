@@ -1,6 +1,6 @@
 //! Matches, targets and statements in kube-proxy's chains that are not modelled, and that kube-proxy does not write.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use svclab_rules::compare::is_own_chain;
 use svclab_rules::iptables::{Match, Rule};
@@ -10,11 +10,30 @@ use svclab_rules::ruleset::Rules;
 use super::finding::{Finding, Place};
 use super::view::{Tables, View};
 use crate::evidence::NodeRules;
-use crate::text::{counted, shortened};
+use crate::text::{counted, list, shortened};
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     let of_iptables = view.tables().flat_map(find_in_iptables);
-    of_iptables.chain(view.nodes.iter().flat_map(find_in_nftables)).collect()
+    of_iptables.chain(view.nodes.iter().flat_map(find_in_nftables)).chain(view.tables().filter_map(find_sets)).collect()
+}
+
+/// The most sets that are named.
+const MAX_NAMED: usize = 3;
+
+/// Other programs' rules that match sets of ipset.
+fn find_sets(tables: Tables<'_>) -> Option<Finding> {
+    let (mut rules, mut sets, mut first) = (0_usize, BTreeSet::new(), None);
+    for placed in tables.rules().filter(|placed| !is_own_chain(&placed.chain.name)) {
+        let own = placed.rule.ip_sets();
+        if !own.is_empty() {
+            rules += 1;
+            sets.extend(own);
+            first = first.or(Some(placed.line));
+        }
+    }
+    let message = format!("{} of other programs with sets of ipset: {}", counted(rules, "rule"), list(sets, MAX_NAMED));
+    let effect = "unknown: the sets are not part of the rules; labs leave these rules out";
+    Some(Finding::new("ipset-rules", tables.place(first?), message, effect))
 }
 
 /// The most findings of one rule set.

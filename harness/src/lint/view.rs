@@ -54,6 +54,14 @@ impl<'e> View<'e> {
         })
     }
 
+    /// The rule sets of iptables, each with the service ports that it shows.
+    pub(super) fn tables_with_ports(&self) -> impl Iterator<Item = (Tables<'e>, &[InferredPort])> + '_ {
+        self.nodes.iter().zip(&self.ports).filter_map(|(node, ports)| match &node.rules {
+            Rules::Iptables(parsed) => Some((Tables { node, parsed }, ports.as_slice())),
+            _ => None,
+        })
+    }
+
     /// The objects of a kind.
     pub(super) fn objects_of_kind<'s>(&'s self, kind: &'s str) -> impl Iterator<Item = (&'s Place, &'s Value)> + 's {
         self.objects.iter().filter(move |(_, object)| object["kind"] == kind).map(|(place, object)| (place, &**object))

@@ -51,9 +51,9 @@ impl FailingClass {
         }
     }
 
-    /// The sender of its flow, as a scenario names it.
+    /// The sender of its flow, as a scenario names it: without a source address that is not its own.
     fn sender(&self) -> &str {
-        self.flow.split(" > ").next().unwrap_or_default()
+        self.flow.split(' ').next().unwrap_or_default()
     }
 
     fn is(&self, finding: &Finding) -> bool {

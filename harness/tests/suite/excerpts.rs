@@ -348,3 +348,29 @@ fn a_text_that_is_compressed_twice_is_an_error() {
     let error = evidence::from_source(&Source::Path(path)).expect_err("an error");
     assert!(error.to_string().contains("compressed twice"), "{error}");
 }
+
+/// Rules that contradict each other do not stop an import: one of them counts, and the other is a failure.
+#[rstest]
+#[case::jump("-A KUBE-SERVICES -d 10.96.0.10/32", "-A KUBE-SERVICES -d 10.96.0.87/32")]
+#[case::mark("! -s 10.244.0.0/16 -d 10.96.0.10/32", "! -s 10.244.0.0/16 -d 10.96.0.87/32")]
+fn a_cluster_ip_that_differs_is_a_contradiction(#[case] rule: &str, #[case] other: &str) {
+    let saved = golden("clusterip-three-endpoints/v1.30-iptables/iptables-save.txt");
+    assert!(saved.contains(rule));
+    let assumed = imported(&saved.replacen(rule, other, 1));
+    let words: Vec<String> = assumed.assumptions.iter().map(ToString::to_string).collect();
+    assert!(words.iter().any(|words| words.starts_with("contradiction: rules have")), "{words:#?}");
+    assert_ne!(failures(&assumed), Vec::<String>::new());
+}
+
+/// Rules of Calico match sets of ipset: a lab has none, so they are left out, and this is said.
+#[test]
+fn rules_with_sets_of_ipset_are_left_out() {
+    let rule = "-A POSTROUTING -m set --match-set cali40masq-ipam-pools src -m set ! --match-set cali40all-ipam-pools dst -j MASQUERADE";
+    let saved = golden("clusterip-three-endpoints/v1.30-iptables/iptables-save.txt");
+    let first = "-A POSTROUTING ";
+    let assumed = imported(&saved.replacen(first, &format!("{rule}\n{first}"), 1));
+    let words: Vec<String> = assumed.assumptions.iter().map(ToString::to_string).collect();
+    let said = "1 rule of node node-1 with sets of ipset (cali40all-ipam-pools, cali40masq-ipam-pools) left out";
+    assert!(words.iter().any(|words| words.starts_with(said)), "{words:#?}");
+    assert_eq!(failures(&assumed), Vec::<String>::new());
+}

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
+use super::cluster_ips::ClusterIps;
 use super::endpoints::endpoints;
 use super::model::{self, Inferred, InferredPort, InferredProxy, Marked, UNNAMED, bit};
 use super::unreferenced_endpoints::{Orphan, orphans};
@@ -27,6 +28,7 @@ pub(super) fn read(rules: &RuleSet) -> Inferred {
         known,
         ports: BTreeMap::new(),
         marked: Vec::new(),
+        cluster_ips: ClusterIps::default(),
         proxy: InferredProxy::default(),
         served: BTreeSet::new(),
         rejected: BTreeSet::new(),
@@ -63,6 +65,7 @@ struct Reader<'a> {
     ports: BTreeMap<ChainHash, InferredPort>,
     /// Which packets to an address are marked for masquerading.
     marked: Vec<(IpAddr, Marked<'a>)>,
+    cluster_ips: ClusterIps,
     proxy: InferredProxy,
     /// The service ports with rules that kube-proxy writes only where there are endpoints.
     served: BTreeSet<ChainHash>,
@@ -179,9 +182,13 @@ impl<'a> Reader<'a> {
         } else if kind == Some(Kind::External) || says(rule, "external IP") {
             port.external_ips.push(ip);
         } else {
-            port.cluster_ips.insert(ip);
             port.is_internal_local |= kind == Some(Kind::Group(Policy::Local));
             port.has_local_endpoints |= kind == Some(Kind::Group(Policy::Local));
+            match port.hash {
+                Some(hash) if kind.is_some() => self.cluster_ips.leads(hash, ip),
+                Some(hash) => self.cluster_ips.marks(hash, ip, Policy::Cluster),
+                None => {}
+            }
         }
     }
 
@@ -208,9 +215,17 @@ impl<'a> Reader<'a> {
         if (rule.next_chain().is_some_and(|next| kind_of(next).is_some()) || is_marked_for_name(rule))
             && let Some(port) = self.owner(rule)
         {
-            port.node_port = Some(frontend.port);
             let hash = port.hash;
             self.served.extend(hash);
+            let is_taken = |other: &InferredPort| {
+                other.hash != hash && other.node_port == Some(frontend.port) && other.protocol == frontend.protocol
+            };
+            // The rules that come first get all connections.
+            let is_shadowed = self.ports.values().any(is_taken);
+            if let Some(port) = hash.and_then(|hash| self.ports.get_mut(&hash)) {
+                let place = if is_shadowed { &mut port.shadowed_node_port } else { &mut port.node_port };
+                *place = Some(frontend.port);
+            }
         }
     }
 
@@ -259,9 +274,7 @@ impl<'a> Reader<'a> {
         match frontend.address {
             Some(ip) => {
                 port.port = Some(frontend.port);
-                if is_internal {
-                    port.cluster_ips.insert(ip);
-                } else {
+                if !is_internal {
                     port.external_ips.push(ip);
                 }
             }
@@ -270,8 +283,11 @@ impl<'a> Reader<'a> {
         port.has_endpoints_elsewhere |= is_dropped;
         port.is_internal_local |= is_dropped && is_internal;
         port.is_external_local |= is_dropped && !is_internal;
-        let hash = port.hash.filter(|_| !is_dropped);
-        self.rejected.extend(hash);
+        let hash = port.hash;
+        if let (Some(hash), Some(ip)) = (hash, frontend.address.filter(|_| is_internal)) {
+            self.cluster_ips.leads(hash, ip);
+        }
+        self.rejected.extend(hash.filter(|_| !is_dropped));
     }
 
     fn in_group(&mut self, policy: Policy, hash: ChainHash, rule: &'a Rule) {
@@ -284,8 +300,7 @@ impl<'a> Reader<'a> {
         {
             let port = self.port(hash, Some(frontend.protocol));
             port.port = port.port.or(Some(frontend.port));
-            port.is_internal_local |= policy == Policy::Local && port.cluster_ips.insert(ip);
-            port.cluster_ips.insert(ip);
+            self.cluster_ips.marks(hash, ip, policy);
         }
         self.of_pods(rule);
     }
@@ -323,8 +338,20 @@ impl<'a> Reader<'a> {
     }
 
     fn finish(self) -> Inferred {
-        let Self { family, mut proxy, marked, mut ports, served, rejected, dropped, firewalls, health_checks, .. } =
-            self;
+        let Self {
+            family,
+            mut proxy,
+            marked,
+            cluster_ips,
+            mut ports,
+            served,
+            rejected,
+            dropped,
+            firewalls,
+            health_checks,
+            ..
+        } = self;
+        cluster_ips.give(&mut ports);
         ports.iter_mut().for_each(|(hash, port)| port.has_unshown_source_ranges &= !firewalls.contains(hash));
         give_health_checks(&mut ports, health_checks);
         for (hash, port) in ports.iter_mut().filter(|(hash, _)| served.contains(hash) && !rejected.contains(hash)) {
@@ -334,7 +361,9 @@ impl<'a> Reader<'a> {
             }
         }
         let mut ports: Vec<InferredPort> = ports.into_values().collect();
-        let cluster_ips: HashSet<IpAddr> = ports.iter().flat_map(|port| port.cluster_ips.iter().copied()).collect();
+        let own =
+            |port: &InferredPort| port.cluster_ips.iter().chain(&port.other_cluster_ips).copied().collect::<Vec<_>>();
+        let cluster_ips: HashSet<IpAddr> = ports.iter().flat_map(own).collect();
         for (_, marked) in marked.iter().filter(|(ip, _)| cluster_ips.contains(ip)) {
             proxy.marks(marked);
         }

@@ -7,6 +7,8 @@
 //! The modules `iptables` and `nftables` read the rules of a mode into the `model`: `endpoints` from the chains of service ports,
 //! `unreferenced_endpoints` from endpoint chains that no rule jumps to, `named_endpoints` from names.
 
+mod cluster_ips;
+mod conflicts;
 mod endpoints;
 mod iptables;
 mod model;

@@ -35,6 +35,7 @@ impl Inferred {
         }
         joined.ports.iter_mut().for_each(InferredPort::tidy);
         joined.ports.sort();
+        super::conflicts::resolve(&mut joined.ports);
         joined
     }
 }
@@ -50,14 +51,18 @@ pub struct InferredPort {
     pub protocol: Protocol,
     /// The port on its addresses.
     pub port: Option<u16>,
-    /// Cluster IPs.
+    /// Cluster IPs, one of each family.
     pub cluster_ips: BTreeSet<IpAddr>,
+    /// Addresses in other rules for a cluster IP: they contradict those above.
+    pub other_cluster_ips: BTreeSet<IpAddr>,
     /// External IPs; in nftables mode also load balancer addresses without a source-range check.
     pub external_ips: Vec<IpAddr>,
     /// Load balancer addresses.
     pub load_balancer: Vec<IpAddr>,
     /// The port on nodes.
     pub node_port: Option<u16>,
+    /// The port on nodes in rules without effect: those of another service port with the same number come first.
+    pub shadowed_node_port: Option<u16>,
     /// The health check node port.
     pub health_check: Option<u16>,
     /// The source ranges of the load balancer; empty if all sources are allowed.
@@ -104,9 +109,11 @@ impl InferredPort {
             protocol,
             port: None,
             cluster_ips: BTreeSet::new(),
+            other_cluster_ips: BTreeSet::new(),
             external_ips: Vec::new(),
             load_balancer: Vec::new(),
             node_port: None,
+            shadowed_node_port: None,
             health_check: None,
             source_ranges: Vec::new(),
             has_unshown_source_ranges: false,
@@ -158,9 +165,11 @@ impl InferredPort {
     pub(super) fn join(&mut self, other: Self) {
         self.port = self.port.or(other.port);
         self.cluster_ips.extend(other.cluster_ips);
+        self.other_cluster_ips.extend(other.other_cluster_ips);
         self.external_ips.extend(other.external_ips);
         self.load_balancer.extend(other.load_balancer);
         self.node_port = self.node_port.or(other.node_port);
+        self.shadowed_node_port = self.shadowed_node_port.or(other.shadowed_node_port);
         self.health_check = self.health_check.or(other.health_check);
         self.source_ranges.extend(other.source_ranges);
         self.has_unshown_source_ranges |= other.has_unshown_source_ranges;

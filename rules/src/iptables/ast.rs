@@ -204,6 +204,19 @@ impl Rule {
         self.matches.iter().any(Match::hides_interfaces)
     }
 
+    /// Returns the names of the sets of ipset that it looks up or changes.
+    pub fn ip_sets(&self) -> Vec<String> {
+        let matched = self.matches.iter().filter_map(|one| match one {
+            Match::Set(set) => Some(set.value.name.to_string()),
+            _ => None,
+        });
+        let changed = match &self.target {
+            Some(Target::Other(other)) if &*other.name == "SET" => other.text.split_whitespace().nth(1),
+            _ => None,
+        };
+        matched.chain(changed.map(str::to_owned)).collect()
+    }
+
     /// Returns whether the text did not show enough of the rule to read it: one of its matches stands for the rest.
     #[doc(hidden)]
     pub fn is_unread(&self) -> bool {

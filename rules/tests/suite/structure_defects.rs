@@ -77,7 +77,7 @@ fn a_numgen_that_is_there_twice_is_one_defect() {
     let text = repeated(THREE_NFT, NUMGEN, 2);
     let cascade = tables(&text).tables.iter().flat_map(numgens).next().unwrap();
     let defects: Vec<String> = cascade.defects.iter().map(ToString::to_string).collect();
-    assert_eq!(defects, ["rule 3: the same as rule 2; the chain has this rule 2 times, which take 1 of all"]);
+    assert_eq!(defects, ["rule 3: the same as rule 2; the chain has this rule 2 times, which take all"]);
     assert_eq!(structure(&text), Vec::<String>::new());
 }
 

@@ -19,7 +19,7 @@ use crate::evidence::{Format, NodeRules};
 use crate::infer::names::as_named;
 use crate::infer::objects::Deviation;
 use crate::scenario::{Install, OF_THE_MACHINE};
-use crate::text::counted;
+use crate::text::{counted, list};
 
 /// The rules of a node's dump as they are installed, of each family; what was changed in them, and what differs from what kube-proxy
 /// writes.
@@ -166,23 +166,31 @@ fn fit(rules: &mut RuleSet, node: &str, changes: &mut Vec<String>, left_out: &mu
     }
 }
 
-/// Leaves out rules that could not be read, and those that act on the whole machine.
+/// Leaves out rules that could not be read, those that act on the whole machine, and those that match sets of ipset, which labs do not have.
 fn leave_out(rules: &mut RuleSet, node: &str, changes: &mut Vec<String>) {
-    let mut machine: BTreeSet<String> = BTreeSet::new();
+    let (mut machine, mut sets, mut of_sets) = (BTreeSet::new(), BTreeSet::new(), 0_usize);
     for chain in rules.tables.iter_mut().flat_map(|table| &mut table.chains) {
         chain.rules.retain(|rule| {
             let of_machine = match &rule.target {
                 Some(Target::Other(other)) if OF_THE_MACHINE.contains(&&*other.name) => Some(other.name.to_string()),
                 _ => None,
             };
-            let is_kept = !rule.is_unread() && of_machine.is_none();
+            let own = rule.ip_sets();
+            let is_kept = !rule.is_unread() && of_machine.is_none() && own.is_empty();
+            of_sets += usize::from(!own.is_empty());
             machine.extend(of_machine);
+            sets.extend(own);
             is_kept
         });
     }
     if !machine.is_empty() {
         let names: Vec<String> = machine.into_iter().collect();
         changes.push(format!("rules of node {node} with target {} left out: they affect the host", names.join(", ")));
+    }
+    if of_sets > 0 {
+        let (rules, sets) = (counted(of_sets, "rule"), list(sets, MAX_NAMED));
+        changes
+            .push(format!("{rules} of node {node} with sets of ipset ({sets}) left out: labs do not have these sets"));
     }
 }
 

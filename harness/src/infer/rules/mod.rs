@@ -9,6 +9,7 @@
 //! The objects are read as those of a file, so that the same checks apply.
 
 mod configuration;
+mod contradictions;
 mod dump;
 mod hidden_interfaces;
 mod install;
@@ -107,6 +108,7 @@ pub(super) fn from_dumps(sides: &[(Vec<Dump>, &Path)], objects: &Objects) -> Res
         assumptions.extend(surroundings.assumptions().into_iter().map(Assumption::Assumed));
     }
     assumptions.extend(notes);
+    assumptions.extend(contradictions::of(&inferred));
     assumptions.extend(objects::assumptions(&inferred, &surroundings, mode).into_iter().map(Assumption::Assumed));
     assumptions.extend(surroundings.made_up_words(&scenario.cluster).into_iter().map(Assumption::Assumed));
     assumptions.extend(surroundings.forwarded_words(&scenario.cluster).map(Assumption::Assumed));

@@ -61,7 +61,10 @@ pub(super) fn judge(about: About, walked: Walked) -> Cascade {
         has_affinity,
         defects,
     };
-    cascade.defects.extend(uneven(&cascade));
+    // Hidden rules may be between those that an excerpt shows: `check_excerpt` has judged them.
+    if is_whole {
+        cascade.defects.extend(uneven(&cascade));
+    }
     cascade
 }
 

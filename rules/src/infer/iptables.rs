@@ -10,12 +10,12 @@ use super::endpoints::endpoints;
 use super::model::{self, Inferred, InferredPort, InferredProxy, Marked, UNNAMED, bit};
 use super::unreferenced_endpoints::{Orphan, orphans};
 use crate::chains::iptables::{
-    Known, MASQUERADE, NODE_PORTS, Names, Table, frontend, host, kind_of, service_in, transport,
+    Known, MASQUERADE, NODE_PORTS, Names, Table, frontend, host, kind_of, marks_for_masquerade, service_in, transport,
 };
 use crate::chains::{Frontend, Kind, Policy};
 use crate::cluster::{Family, Protocol};
 use crate::iptables::{
-    Chain, ChainHash, ChainKind, ChainName, Match, Negatable, Network, RouteType, Rule, RuleSet, TableName, Target,
+    Chain, ChainHash, ChainKind, Match, Negatable, Network, RouteType, Rule, RuleSet, TableName, Target,
 };
 
 /// Reads the rules of a family.
@@ -195,7 +195,7 @@ impl<'a> Reader<'a> {
     /// Records which packets a rule marks for masquerading.
     fn marks(&mut self, rule: &'a Rule) {
         let Some(ip) = frontend(rule).and_then(|frontend| frontend.address) else { return };
-        if !leads_to(rule, MASQUERADE) {
+        if !marks_for_masquerade(rule) {
             return;
         }
         let marked = match (&rule.source, &rule.in_interface) {
@@ -294,7 +294,7 @@ impl<'a> Reader<'a> {
         self.marks(rule);
         // Mostly traffic to the cluster IP is marked here, and an excerpt may contain that address nowhere else; up to 1.22 also that to others.
         let is_to_other = ["external IP", "loadbalancer IP"].into_iter().any(|words| says(rule, words));
-        if leads_to(rule, MASQUERADE)
+        if marks_for_masquerade(rule)
             && !is_to_other
             && let Some((frontend, ip)) = frontend(rule).and_then(|frontend| Some((frontend, frontend.address?)))
         {
@@ -411,15 +411,11 @@ fn name_without_namespace(rule: &Rule) -> Option<&str> {
 
 /// Returns whether a rule marks traffic to the service that its comment names.
 fn is_marked_for_name(rule: &Rule) -> bool {
-    leads_to(rule, MASQUERADE) && service_in(rule).is_some()
+    marks_for_masquerade(rule) && service_in(rule).is_some()
 }
 
 fn says(rule: &Rule, words: &str) -> bool {
     rule.comment().is_some_and(|comment| comment.contains(words))
-}
-
-fn leads_to(rule: &Rule, chain: &str) -> bool {
-    rule.next_chain().is_some_and(|next: &ChainName| **next == *chain)
 }
 
 fn leads_to_group(rule: &Rule) -> bool {

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 use super::rule::{chance, destination, frontend, host, lacks_protocol, no_endpoint, notes, recall};
 use super::structure::copies_of;
-use super::{MASQUERADE, NAMING, service_in, transport};
+use super::{NAMING, marks_for_masquerade, service_in, transport};
 use crate::chains::{
     Chance, Endpoint, Frontend, Group, Lead, Masqueraded, Mismatch, Naming, Note, Reading, Routes, To,
 };
@@ -99,7 +99,7 @@ impl<'a> Reading<'a> for Table<'a> {
         let translates = |rule: &Rule| matches!(rule.target, Some(Target::Dnat(_)));
         let translating = rules().filter(|rule| translates(rule));
         let first_translating = rules().position(translates);
-        let masquerading = rules().filter(|rule| rule.next_chain().is_some_and(|next| **next == *MASQUERADE));
+        let masquerading = rules().filter(|rule| marks_for_masquerade(rule));
         let source = |rule: &Rule| {
             let source = rule.source.as_ref()?;
             Some(Masqueraded::of(source.negated, host(&source.value)?))

@@ -11,6 +11,15 @@ use crate::iptables::{
 /// The chain that marks packets for masquerading.
 pub(crate) const MASQUERADE: &str = "KUBE-MARK-MASQ";
 
+/// Returns whether a rule of a service's chain marks packets for masquerading. Releases up to 1.2 set the mark in the rule itself.
+pub(crate) fn marks_for_masquerade(rule: &Rule) -> bool {
+    match &rule.target {
+        Some(Target::Jump(next) | Target::Goto(next)) => **next == *MASQUERADE,
+        Some(Target::Mark(mark)) => mark.value != 0,
+        _ => false,
+    }
+}
+
 /// `namespace/name:port` in a rule's comment.
 pub(crate) fn service_in(rule: &Rule) -> Option<&str> {
     rule.comment()?.split(' ').find(|word| word.contains('/'))

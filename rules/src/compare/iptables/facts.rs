@@ -1,6 +1,6 @@
 //! Facts stated by single rules.
 
-use crate::chains::iptables::{MASQUERADE, frontend, service_of};
+use crate::chains::iptables::{frontend, marks_for_masquerade, service_of};
 use crate::chains::{Frontend, Kind};
 use crate::compare::finding::Fact;
 use crate::iptables::{Match, Network, Probability, Rule, Statistic, Target};
@@ -31,7 +31,7 @@ pub(super) fn in_chain(kind: Kind, rule: &Rule) -> Option<Fact> {
 
 fn marked_or_rejected(rule: &Rule, address: Option<Frontend>) -> Option<Fact> {
     match rule.target.as_ref()? {
-        Target::Jump(chain) if **chain == *MASQUERADE => Some(Fact::Masquerade(address)),
+        _ if marks_for_masquerade(rule) => Some(Fact::Masquerade(address)),
         Target::Jump(chain) if **chain == *DROP => Some(Fact::RejectResponse(address)),
         Target::Drop | Target::Reject(_) => Some(Fact::RejectResponse(address)),
         _ => None,

@@ -10,7 +10,7 @@ use super::finding::{Fact, Subject};
 use super::model::{Chance, Line, Part, Place, Service, ServiceRules};
 use super::others::Own;
 use crate::chains::Kind;
-use crate::chains::iptables::{Known, MASQUERADE, NODE_PORTS, Names, effect, kind_of, recall, text};
+use crate::chains::iptables::{Known, NODE_PORTS, Names, effect, kind_of, marks_for_masquerade, recall, text};
 use crate::cluster::Family;
 use crate::iptables::{self, ChainHash, Policy, Rule, RuleSet, SourceLines, TableName, Target};
 
@@ -279,7 +279,7 @@ impl<'a> Reading<'a> {
         for (rule, text, line) in self.rules(of) {
             let fact = match &rule.target {
                 Some(Target::Dnat(_)) => Fact::Translation(endpoint.clone()),
-                Some(Target::Jump(next)) if **next == *MASQUERADE => Fact::Hairpin(endpoint.clone()),
+                _ if marks_for_masquerade(rule) => Fact::Hairpin(endpoint.clone()),
                 _ => Fact::Rule(text.clone()),
             };
             record(service, of.chain, fact, (text, line));

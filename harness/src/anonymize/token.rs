@@ -77,6 +77,11 @@ pub(super) fn tokens(text: &str, names: &HashSet<String>, wording: Wording) -> V
         }
         let is_start =
             before.is_none_or(|before| !before.is_alphanumeric() || is_ideograph(before)) || after_escape(&text[..at]);
+        let kept = if is_start { timestamp(&text[at..]).or_else(|| source_position(&text[at..])) } else { None };
+        if let Some(length) = kept {
+            at += length;
+            continue;
+        }
         let found_here = if is_start {
             special(&text[at..], before)
         } else {
@@ -96,6 +101,25 @@ pub(super) fn tokens(text: &str, names: &HashSet<String>, wording: Wording) -> V
         at = end;
     }
     found
+}
+
+/// Returns the length of a time at the start of a text: `2026-06-19T13:31:24.986086Z`.
+fn timestamp(text: &str) -> Option<usize> {
+    const FORM: &[u8] = b"0000-00-00T00:00:00";
+    let bytes = text.as_bytes().get(..FORM.len())?;
+    let fits = |(own, form): (&u8, &u8)| if *form == b'0' { own.is_ascii_digit() } else { own == form };
+    bytes.iter().zip(FORM).all(fits).then_some(())?;
+    let rest = &text[FORM.len()..];
+    let fraction = rest.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'.').count();
+    let zone = usize::from(rest[fraction..].starts_with('Z'));
+    Some(FORM.len() + fraction + zone)
+}
+
+/// Returns the length of the name of a source file at the start of a text, as klog writes it: `proxier.go:765`.
+fn source_position(text: &str) -> Option<usize> {
+    let name = text.bytes().take_while(|byte| byte.is_ascii_lowercase() || *byte == b'_').count();
+    let line = text[name..].strip_prefix(".go:")?;
+    (name > 0 && line.starts_with(|letter: char| letter.is_ascii_digit())).then_some(name + ".go".len())
 }
 
 /// Returns the length of the escape sequence whose backslash precedes a text, in JSON and systemd's names: `n`, `u003c`, `x2d`.
@@ -274,7 +298,7 @@ fn stands_alone(text: &str, at: usize, length: usize) -> bool {
     let opens = before.is_none_or(|letter| letter.is_whitespace() || "(\"'*>#`".contains(letter));
     let ends_sentence = || after.is_none_or(char::is_whitespace);
     let closes = next.is_none_or(|letter| {
-        letter.is_whitespace() || ")\"'`*".contains(letter) || (".,:;!?".contains(letter) && ends_sentence())
+        letter.is_whitespace() || ")\"'`*=".contains(letter) || (".,:;!?".contains(letter) && ends_sentence())
     });
     opens && closes
 }
@@ -427,6 +451,15 @@ mod tests {
     }
 
     /// An ordinary word that is a name somewhere is one where its place says so.
+    #[rstest]
+    #[case("2026-06-19T13:31:24.986086273Z stderr F shopfront", &["shopfront"])]
+    #[case("at 2026-06-19T13:31:24+02:00 webshop.go:12] x", &[])]
+    #[case("2026-06-19Tenant7x", &["19Tenant7x"])]
+    fn times_and_source_files_are_no_names(#[case] text: &str, #[case] expected: &[&str]) {
+        let found = tokens(text, &HashSet::new(), Wording::Output);
+        assert_eq!(found.into_iter().map(|found| &text[found.at]).collect::<Vec<_>>(), expected);
+    }
+
     #[rstest]
     #[case::sentence("it should work in front of work", Wording::Sentence, &[])]
     #[case::in_quotes("goes to `work`, not \"front\"", Wording::Sentence, &["work", "front"])]

@@ -47,7 +47,7 @@ pub(crate) use dictionary::service_of_hash;
 pub(crate) use endpoints::{ListedEndpoint, endpoints, is_cut, is_from_table, marked, remove_marks};
 pub(crate) use hosts::host_of;
 pub(crate) use machine_pieces::MachinePieces;
-pub(crate) use model::{Connection, Contents, Failure, OF_IPTABLES_NFT, Release, Route, Setting};
+pub(crate) use model::{Complaint, Connection, Contents, Failure, OF_IPTABLES_NFT, Release, Route, Setting};
 pub use model::{Evidence, Format, Piece, Stretch, Unread};
 pub(crate) use namespaces::shown_objects;
 pub(crate) use objects::objects;

@@ -165,11 +165,25 @@ pub(crate) struct Setting {
     pub(crate) value: String,
 }
 
-/// A line of a log that says that rules could not be written.
+/// What kube-proxy's log complains about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Complaint {
+    /// Rules could not be written.
+    Sync,
+    /// It cannot recognise local traffic.
+    NoClusterCidr,
+    /// The API has no node of the name that it was started with.
+    NodeName,
+    /// Another process listens on a node port.
+    PortInUse,
+}
+
+/// A line of a log in which kube-proxy complains.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure {
     /// The line, from 1.
     pub(crate) line: usize,
+    pub(crate) complaint: Complaint,
     /// What failed, as the log says it.
     pub(crate) what: String,
     /// Why.

@@ -23,7 +23,7 @@ const SAVE: &str = "the whole output of `iptables-save` on that node";
 const SLICES: &str = "`kubectl get endpointslices,pods -o wide` of the namespace, taken at the same time as the rules";
 
 /// All kinds.
-pub const CATALOG: [Entry; 56] = [
+pub const CATALOG: [Entry; 57] = [
     entry_of("dnat-protocol", Error, "", "`kubectl get service NAME -o yaml` and the unedited rules"),
     entry_of("dnat-source", Error, "kubernetes/kubernetes#45790", "the rules as `iptables-save` prints them, unedited"),
     entry_of(
@@ -94,6 +94,12 @@ pub const CATALOG: [Entry; 56] = [
         Error,
         "kubernetes/kubernetes#36652",
         "kube-proxy's log of that node with the rules that it tried to write, and `iptables --version` on the host and in kube-proxy's image",
+    ),
+    entry_of(
+        "node-port-in-use",
+        Warning,
+        "kubernetes/kubernetes#97360",
+        "`ss -tulpn` on that node, and which Service has this node port",
     ),
     entry_of("host-port-first", Warning, "containernetworking/plugins#577", "the pods with `hostPort` on that node"),
     entry_of(

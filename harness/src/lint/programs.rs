@@ -5,7 +5,7 @@ use svclab_rules::iptables::TableName;
 use super::finding::{Finding, Place};
 use super::severity::Severity;
 use super::view::View;
-use crate::evidence::{Contents, Failure, Piece};
+use crate::evidence::{Complaint, Contents, Failure, Piece};
 use crate::text::shortened;
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
@@ -44,11 +44,30 @@ fn failure(piece: &Piece, all: &[&Failure]) -> Finding {
         [_, .., last] => format!(", {} times, last at line {}", all.len(), last.line),
         _ => String::new(),
     };
-    let message = format!("kube-proxy could not write its rules{again}: {}{reason}", failure.what);
-    let passes = PASSING.iter().any(|words| failure.why.contains(words));
-    let severity = if passes { Severity::Warning } else { Severity::Error };
-    let effect = "until kube-proxy succeeds, the node has the rules of an earlier time, or none: changes of Services and endpoints have no effect there";
-    Finding::new("sync-failed", place, message, effect).graded(severity)
+    let what = shortened(&failure.what);
+    let said = || format!("kube-proxy says{again}: {what}");
+    match failure.complaint {
+        Complaint::Sync => {
+            let message = format!("kube-proxy could not write its rules{again}: {what}{reason}");
+            let passes = PASSING.iter().any(|words| failure.why.contains(words));
+            let severity = if passes { Severity::Warning } else { Severity::Error };
+            let effect = "until kube-proxy succeeds, the node has the rules of an earlier time, or none: changes of Services and endpoints have no effect there";
+            Finding::new("sync-failed", place, message, effect).graded(severity)
+        }
+        Complaint::NoClusterCidr => {
+            let effect = "connections from outside of the cluster to cluster IPs are not masqueraded: replies may bypass the node";
+            Finding::new("no-masquerade", place, said(), effect).graded(Severity::Warning)
+        }
+        Complaint::NodeName => {
+            let effect = "with another name than the Node object's, kube-proxy finds no local endpoints: policy Local drops all connections";
+            Finding::new("no-local-endpoints", place, said(), effect).graded(Severity::Warning)
+        }
+        Complaint::PortInUse => {
+            let effect =
+                "releases that keep node ports open skip this one: connections go to the process that listens on it";
+            Finding::new("node-port-in-use", place, said(), effect)
+        }
+    }
 }
 
 /// The chain of all Services, whole and without a rule: not even the API server's Service is there.
@@ -124,6 +143,29 @@ mod tests {
             found.iter().map(|one| (one.id, one.message.as_str(), one.place.line, one.severity)).collect();
         let message = format!("kube-proxy could not write its rules: {expected}");
         assert_eq!(found, [("sync-failed", message.as_str(), 2, severity)]);
+    }
+
+    #[rstest]
+    #[case::no_cluster_cidr(
+        "W1115 10:47:45.651453    1419 proxier.go:476] clusterCIDR not specified, unable to distinguish between internal and external traffic",
+        "no-masquerade"
+    )]
+    #[case::no_local_detection(
+        "I0614 12:34:56.789012       1 server_linux.go:97] \"Detect-local-mode set to ClusterCIDR, but no IPv4 cluster CIDR defined, defaulting to no-op detect-local\"",
+        "no-masquerade"
+    )]
+    #[case::node_name(
+        "W1115 10:47:45.651304    1419 server.go:582] Failed to retrieve node info: nodes \"cloud-test2\" not found",
+        "no-local-endpoints"
+    )]
+    #[case::port(
+        "E0112 09:36:32.221928    5712 proxier.go:1061] can't open \"nodePort for a/b:8008\" (:45102/tcp), skipping this nodePort: listen tcp :45102: bind: address already in use",
+        "node-port-in-use"
+    )]
+    fn complaints_in_the_log_are_found(#[case] log: &str, #[case] expected: &str) {
+        let found = lint(&read(&format!("{log}\n{log}\n")));
+        let found: Vec<_> = found.iter().map(|one| (one.id, one.place.line, one.severity)).collect();
+        assert_eq!(found, [(expected, 1, Severity::Warning)]);
     }
 
     /// kubelet has chains of its own.

@@ -1,7 +1,7 @@
 //! Logs of kube-proxy and other components: klog's text and JSON, and the text of logrus that k3s and containerd write.
 
 use super::super::line::{Line, is_time};
-use super::super::model::{Contents, Failure, Format, Setting};
+use super::super::model::{Complaint, Contents, Failure, Format, Setting};
 use super::{Block, Context, knows_block, run};
 
 /// The most lines of a value between `=<` and `>`.
@@ -70,7 +70,8 @@ pub(super) fn read(lines: &[Line<'_>], _: &Context) -> Option<Block> {
             let (name, value) = setting(line.text.trim())?;
             Some(Setting { line: line.number, name, value })
         }));
-        failures.extend((taken..taken + count).filter_map(|at| failure(&lines[at..])));
+        failures
+            .extend((taken..taken + count).filter_map(|at| failure(&lines[at..]).or_else(|| complaint(&lines[at]))));
         taken += count;
         taken += value(&lines[taken - 1..]);
     }
@@ -127,6 +128,23 @@ const SHARED_FAILURES: [&str; 2] = ["Failed to ensure that ", "Failed to ensure 
 /// The file of kube-proxy that writes rules, as klog names it.
 const SOURCE: &str = "proxier.go:";
 
+/// Words of other messages of kube-proxy, in several releases, which are reported whole.
+const COMPLAINTS: [(&str, Complaint); 5] = [
+    ("clusterCIDR not specified", Complaint::NoClusterCidr),
+    ("defaulting to no-op detect-local", Complaint::NoClusterCidr),
+    ("Failed to retrieve node info", Complaint::NodeName),
+    ("can't open \"nodePort for ", Complaint::PortInUse),
+    ("can't open port", Complaint::PortInUse),
+];
+
+/// A message of a line without what klog writes before it.
+fn complaint(line: &Line<'_>) -> Option<Failure> {
+    let text = line.text.trim();
+    let (_, complaint) = COMPLAINTS.iter().find(|(words, _)| text.contains(words))?;
+    let message = text.split_once("] ").map_or(text, |(_, message)| message);
+    Some(Failure { line: line.number, complaint: *complaint, what: message.to_owned(), why: String::new() })
+}
+
 /// What the first line says kube-proxy could not do. The reason is on the same line, or on the next one: `err=<`.
 fn failure(lines: &[Line<'_>]) -> Option<Failure> {
     let text = lines[0].text.trim();
@@ -144,7 +162,8 @@ fn failure(lines: &[Line<'_>]) -> Option<Failure> {
         Some(rest) => rest.split_once("\" ").map_or_else(|| rest.trim_end_matches(['"', '}']), |(value, _)| value),
         None => why,
     };
-    Some(Failure { line: lines[0].number, what: what.to_owned(), why: why.to_owned() })
+    let line = lines[0].number;
+    Some(Failure { line, complaint: Complaint::Sync, what: what.to_owned(), why: why.to_owned() })
 }
 
 /// The setting of the kernel that a line says kube-proxy has set.

@@ -1,6 +1,7 @@
 //! Parsing of single lines, as in issues and terminals: parts of `iptables-save`, with or without declarations, and `iptables -S`.
 
 use super::super::ast::{Policy, Rule};
+use super::super::chain_name::ChainKind;
 use super::super::matches::{Match, Other, UNREAD};
 use super::super::table_name::TableName;
 use super::super::targets::Target;
@@ -65,7 +66,7 @@ pub fn parse_excerpt<'a>(
             reader.last = None;
         }
     }
-    if reader.tracker.is_open() {
+    if reader.tracker.is_open() || reader.ends_in_chain_name() {
         reader.replace_incomplete_last();
     }
     let (coverage, is_cut) = reader.tracker.finish();
@@ -192,7 +193,7 @@ impl<'a> Reader<'a> {
         let known = &self.document.chains[table];
         let is_whole = match &rule.target {
             None => false,
-            Some(Target::Jump(next) | Target::Goto(next)) => known.contains_key(next),
+            Some(Target::Jump(next) | Target::Goto(next)) => known.contains_key(next) && !is_begun(next),
             Some(Target::Dnat(nat)) => nat.ports.is_some(),
             // The last option, or the last digit of a mark, may be missing.
             Some(Target::Mark(_) | Target::Other(_)) => false,
@@ -209,6 +210,11 @@ impl<'a> Reader<'a> {
         let message = "the rule is cut off".to_owned();
         self.unread.push(ParseError { line: number, column, text: line.to_owned(), message });
         _ = self.add_placeholder(number, &name, line);
+    }
+
+    /// Returns whether the last line ends within the name of one of kube-proxy's chains.
+    fn ends_in_chain_name(&self) -> bool {
+        self.last.is_some() && self.last_rule().and_then(Rule::next_chain).is_some_and(|next| is_begun(next))
     }
 
     /// Returns the last rule read.
@@ -260,6 +266,15 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Names of kube-proxy's chains that rules lead to, next to those of [`ChainKind`].
+const NAMES: [&str; 4] = ["KUBE-MARK-MASQ", "KUBE-MARK-DROP", "KUBE-NODEPORTS", "KUBE-SERVICES"];
+
+/// Returns whether a name is the start of one of kube-proxy's chains: `KUBE`, `KUBE-SE`.
+fn is_begun(name: &str) -> bool {
+    let prefixes = ChainKind::ALL.into_iter().map(ChainKind::prefix);
+    name.starts_with("KUBE") && prefixes.chain(NAMES).any(|whole| whole.starts_with(name) && !NAMES.contains(&name))
+}
+
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
@@ -285,6 +300,19 @@ mod tests {
         assert_eq!(found.coverage, Coverage::default());
         assert_eq!(found.parsed.rules.tables[0].name, table);
         assert_eq!(found.parsed.lines.line(0, 0, 0), Some(1));
+    }
+
+    #[rstest]
+    #[case::start("KUBE", true)]
+    #[case::prefix("KUBE-SEP-", true)]
+    #[case::mark("KUBE-MARK-MA", true)]
+    #[case::whole("KUBE-MARK-MASQ", false)]
+    #[case::hash("KUBE-SEP-AAAAAAAAAAAAAAAA", false)]
+    #[case::other("KUBELET-X", false)]
+    fn a_target_that_is_cut_is_no_chain(#[case] target: &str, #[case] is_cut: bool) {
+        let rule = "-A KUBE-SVC-X -m comment --comment \"a/b\" -j ";
+        let found = excerpt(&format!("{rule}KUBE-SEP-BBBBBBBBBBBBBBBB\n{rule}{target}"));
+        assert_eq!(found.unread.iter().any(|error| error.line == 2), is_cut);
     }
 
     /// Rules below a command for another table, or below `iptables -S` of filter, were printed by another one.

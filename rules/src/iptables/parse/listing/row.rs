@@ -4,6 +4,7 @@ use super::words::Words;
 use crate::cluster::ProtocolNumber;
 use crate::iptables::ast::Rule;
 use crate::iptables::targets::Listed;
+use crate::iptables::text::values;
 use crate::iptables::values::Negatable;
 
 /// The columns in the heading of a chain.
@@ -98,6 +99,7 @@ impl<'a> Row<'a> {
         };
         extensions.place(self.source, true);
         extensions.place(self.destination, false);
+        extensions.is_cut = self.words.is_empty() && is_begun_address(self.destination);
         extensions.read();
         let lacks_words = |name: &str| extensions.is_known && extensions.action.lacks(name);
         let is_cut = extensions.is_cut || self.target.is_some_and(lacks_words);
@@ -124,6 +126,15 @@ pub(super) fn is_option(word: &str) -> bool {
 
 fn follows_protocol(word: &str) -> bool {
     is_option(word) || word == "anywhere" || word.contains("::")
+}
+
+/// Returns whether a word consists of the digits and marks of an address, and is none: `10.152.183.`
+fn is_begun_address(word: &str) -> bool {
+    let is_of_address = |letter: char| letter.is_ascii_hexdigit() || matches!(letter, '.' | ':' | '/');
+    word.contains(['.', ':'])
+        && word.chars().all(is_of_address)
+        && word.starts_with(|letter: char| letter.is_ascii_digit() || word.contains(':') && letter.is_ascii_hexdigit())
+        && values::network(word).is_none()
 }
 
 fn interface(name: &str) -> Option<Negatable<Box<str>>> {

@@ -132,6 +132,8 @@ fn ipv6_has_no_option_column() {
 #[case::comment("KUBE-SEP-B  all  --  anywhere  anywhere  /* default/foo")]
 #[case::probability("KUBE-SEP-B  all  --  anywhere  anywhere  statistic mode random")]
 #[case::columns("KUBE-SEP-B  all  --  anywhere")]
+#[case::address("KUBE-SEP-B  udp  --  anywhere  10.152.183.")]
+#[case::short_address("KUBE-SEP-B  udp  --  anywhere  10.152")]
 fn a_row_that_is_cut_off_is_reported(#[case] row: &str) {
     let whole = "Chain KUBE-SEP-A (1 references)\ntarget prot opt source destination\n\
                  MASQUERADE  all  --  anywhere  anywhere\n\

@@ -125,8 +125,12 @@ pub(crate) fn run(args: &Args, console: &Console) -> Exit {
 fn rules(args: &Args, console: &Console) -> Result<Exit, Failure> {
     let programs = args.proxies.programs()?;
     let Subject { path, saved } = Subject::of(args, programs.is_some())?;
+    // Before the rules to compare, which stay: reading objects takes more memory than they do then.
+    let mut input = Input::read(path, args, console)?;
     let saved = saved.map(diff::Saved::read).transpose()?;
-    let input = Input::read(path, args, saved.as_ref().and_then(diff::Saved::mode), console)?;
+    if args.mode.is_none() && args.proxy_config.is_none() {
+        input.adopt(saved.as_ref().and_then(diff::Saved::mode));
+    }
     let all: Vec<&str> = input.cluster().nodes.iter().map(|node| node.name.as_str()).collect();
     let mut nodes = saved.as_ref().filter(|_| args.node.is_none()).map(|saved| saved.nodes(&all)).unwrap_or_default();
     if nodes.is_empty() {
@@ -264,12 +268,21 @@ enum Input {
 }
 
 impl Input {
-    /// Reads the input; `saved` is the mode of the rules to compare, which counts where nothing else sets one.
-    fn read(path: &Path, args: &Args, saved: Option<ProxyMode>, console: &Console) -> Result<Self, Failure> {
+    /// Takes the mode of the rules to compare where the input sets none.
+    fn adopt(&mut self, mode: Option<ProxyMode>) {
+        let proxy = match self {
+            Self::Objects(cluster) => &mut cluster.proxy,
+            Self::Scenario(scenario) if scenario.sets_mode => return,
+            Self::Scenario(scenario) => &mut scenario.cluster.proxy,
+        };
+        proxy.mode = mode.unwrap_or(proxy.mode);
+    }
+
+    fn read(path: &Path, args: &Args, console: &Console) -> Result<Self, Failure> {
         let (path, text) = text_of(path);
         let text = text.map_err(|error| unreadable(&path, &error))?;
         if is_manifest(&text) {
-            let proxy = ProxyConfig { nfacct: args.nfacct, ..proxy_config(args, saved, console)? };
+            let proxy = ProxyConfig { nfacct: args.nfacct, ..proxy_config(args, console)? };
             let ObjectCluster { mut cluster, notes } = scenario::cluster(&text, &path, proxy)?;
             if !is_allocated(&cluster) {
                 return Self::allocated(&text, &path, args, cluster.proxy, console);
@@ -289,8 +302,7 @@ impl Input {
         show(&scenario.notes, console);
         let proxy = &mut scenario.cluster.proxy;
         proxy.version = args.release.map_or(std::mem::take(&mut proxy.version), |version| version.to_string());
-        let saved = saved.filter(|_| !scenario.sets_mode);
-        proxy.mode = args.mode.map(ProxyMode::from).or(saved).unwrap_or(proxy.mode);
+        proxy.mode = args.mode.map_or(proxy.mode, ProxyMode::from);
         proxy.nfacct = args.nfacct;
         Ok(Self::Scenario(Box::new(scenario)))
     }
@@ -372,12 +384,12 @@ fn document_rules(documents: &[Document], node: &Node, family: Family, mode: Pro
 }
 
 /// Returns kube-proxy's configuration: the file's, or the defaults; options take precedence. Warns of probable errors in it.
-fn proxy_config(args: &Args, saved: Option<ProxyMode>, console: &Console) -> Result<ProxyConfig, Failure> {
+fn proxy_config(args: &Args, console: &Console) -> Result<ProxyConfig, Failure> {
     let defaults = ProxyConfig::default();
     let version = args.release.map_or(defaults.version.clone(), |version| version.to_string());
     let mode = args.mode.map(ProxyMode::from);
     let Some(file) = &args.proxy_config else {
-        return Ok(ProxyConfig { version, mode: mode.or(saved).unwrap_or(defaults.mode), ..defaults });
+        return Ok(ProxyConfig { version, mode: mode.unwrap_or(defaults.mode), ..defaults });
     };
     let read = |file: &Path| read_file(file).map_err(|error| unreadable(file, &error));
     let (config, notes) = scenario::proxy_config(&read(file)?, file, &version, mode)?;

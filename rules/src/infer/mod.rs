@@ -8,9 +8,9 @@
 //! `unreferenced_endpoints` from endpoint chains that no rule jumps to, `named_endpoints` from names.
 
 mod cluster_ips;
-mod conflicts;
 mod endpoints;
 mod iptables;
+mod joined;
 mod model;
 mod named_endpoints;
 mod nftables;

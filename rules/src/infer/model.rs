@@ -1,6 +1,6 @@
 //! The result of inference, as values.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
 use ipnet::IpNet;
@@ -15,29 +15,6 @@ pub struct Inferred {
     pub ports: Vec<InferredPort>,
     /// The configuration of kube-proxy.
     pub proxy: InferredProxy,
-}
-
-impl Inferred {
-    /// Joins what several rule sets of one cluster reveal.
-    pub fn joined(all: impl IntoIterator<Item = Self>) -> Self {
-        let mut joined = Self::default();
-        let mut places: BTreeMap<(ObjectName, String, Protocol), usize> = BTreeMap::new();
-        for one in all {
-            joined.proxy.join(one.proxy);
-            for port in one.ports {
-                let key = (port.service.clone(), port.name.clone(), port.protocol);
-                let place = *places.entry(key).or_insert(joined.ports.len());
-                match joined.ports.get_mut(place) {
-                    Some(known) => known.join(port),
-                    None => joined.ports.push(port),
-                }
-            }
-        }
-        joined.ports.iter_mut().for_each(InferredPort::tidy);
-        joined.ports.sort();
-        super::conflicts::resolve(&mut joined.ports);
-        joined
-    }
 }
 
 /// What rules reveal about a service port.
@@ -150,7 +127,7 @@ impl InferredPort {
     }
 
     /// Removes duplicates, and what kube-proxy adds only because of other settings.
-    fn tidy(&mut self) {
+    pub(super) fn tidy(&mut self) {
         let mut known = BTreeSet::new();
         self.load_balancer.retain(|ip| known.insert(*ip));
         self.external_ips.retain(|ip| known.insert(*ip));

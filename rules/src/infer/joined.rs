@@ -1,14 +1,38 @@
-//! Addresses and node ports that service ports cannot have at the same time: rules of several times, or edited ones, show such.
+//! What several rule sets reveal together. Rules of several times, or edited ones, show addresses and node ports that service ports cannot
+//! have at the same time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use super::model::InferredPort;
+use super::model::{Inferred, InferredPort};
 use crate::cluster::{Family, ObjectName, Protocol};
+
+impl Inferred {
+    /// Joins what several rule sets of one cluster reveal.
+    pub fn joined(all: impl IntoIterator<Item = Self>) -> Self {
+        let mut joined = Self::default();
+        let mut places: BTreeMap<(ObjectName, String, Protocol), usize> = BTreeMap::new();
+        for one in all {
+            joined.proxy.join(one.proxy);
+            for port in one.ports {
+                let key = (port.service.clone(), port.name.clone(), port.protocol);
+                let place = *places.entry(key).or_insert(joined.ports.len());
+                match joined.ports.get_mut(place) {
+                    Some(known) => known.join(port),
+                    None => joined.ports.push(port),
+                }
+            }
+        }
+        joined.ports.iter_mut().for_each(InferredPort::tidy);
+        joined.ports.sort();
+        resolve(&mut joined.ports);
+        joined
+    }
+}
 
 /// Leaves each Service one cluster IP of each family, the most frequent one of its ports, and each node port to the first service port that
 /// has it. What is taken away is kept as contradicting.
-pub(super) fn resolve(ports: &mut [InferredPort]) {
+fn resolve(ports: &mut [InferredPort]) {
     one_cluster_ip(ports);
     one_owner_of_node_port(ports);
 }

@@ -132,7 +132,13 @@ impl Dump {
                             })
                         })
                 };
-                self.inferred.ports.iter().any(|port| has_group(port) || has_external(port))
+                let would_show = |port: &InferredPort| {
+                    lines_of_local_sources(port).is_some_and(|lines| {
+                        lines.iter().all(|line| part.coverage.shows(TableName::Nat.as_str(), line))
+                    })
+                };
+                let is_shown = |port: &InferredPort| has_group(port) || has_external(port) || would_show(port);
+                self.inferred.ports.iter().any(is_shown)
             }
             Rules::Nftables(parsed) => parsed.rules.tables.iter().any(|table| {
                 let has = |name: &str| part.coverage.has_chain(nft_table(table.family), name);
@@ -200,4 +206,18 @@ impl Dump {
         };
         self.parts.iter().zip(expected).filter_map(of_part).sum()
     }
+}
+
+/// The rules in which releases name the range of local pods for a cluster IP, with any range: from 1.22 on, and before.
+fn lines_of_local_sources(port: &InferredPort) -> Option<[String; 2]> {
+    let (ip, hash, number) = (port.cluster_ips.first()?, port.hash?, port.port?);
+    let (range, bits) = if ip.is_ipv4() { ("10.0.0.0/8", 32) } else { ("fd00::/8", 128) };
+    let (protocol, name) = (port.protocol, port.full_name());
+    let line = |chain: String| {
+        format!(
+            "-A {chain} ! -s {range} -d {ip}/{bits} -p {protocol} -m comment --comment \"{name} cluster IP\" -m {protocol} \
+             --dport {number} -j KUBE-MARK-MASQ"
+        )
+    };
+    Some([line(format!("KUBE-SVC-{hash}")), line("KUBE-SERVICES".to_owned())])
 }

@@ -35,7 +35,7 @@ pub fn cascades_with_coverage(rules: &RuleSet, coverage: &Coverage) -> Vec<Casca
     let nat = completed(nat, &is_whole);
     let program = iptables::evaluate::Program::compile_chains(&nat, rules.family);
     let mut cascades = all(&chains::iptables::Table::new(&nat, rules.family), &program, &is_whole);
-    orphans(nat.chains.as_slice(), &is_whole, &mut cascades);
+    orphans(nat.chains.as_slice(), coverage, &mut cascades);
     cascades
 }
 
@@ -216,9 +216,10 @@ fn other_protocol(endpoint: &Endpoint<'_>, service: Protocol) -> Option<Protocol
     if endpoint.protocols.iter().any(fits) { None } else { endpoint.protocols.iter().find_map(|protocol| *protocol) }
 }
 
-/// Finds endpoint chains of a service that no rule jumps to. In an excerpt, that rule may be among the missing ones; then the group's chain
-/// is incomplete.
-fn orphans(chains: &[Chain], is_whole: IsWhole<'_>, cascades: &mut [Cascade]) {
+/// Finds endpoint chains of a service that no rule jumps to. In an excerpt, that rule may be among the missing ones, unless a known filter
+/// selects it; then the group's chain is incomplete.
+fn orphans(chains: &[Chain], coverage: &Coverage, cascades: &mut [Cascade]) {
+    let nat = TableName::Nat.as_str();
     let jumps = chains.iter().flat_map(|chain| &chain.rules).filter_map(Rule::next_chain);
     let led: HashSet<&str> = jumps.map(|next| &**next).filter(|next| NAMING.is_endpoint(next)).collect();
     let alone = chains.iter().filter(|chain| NAMING.is_endpoint(&chain.name) && !led.contains(&*chain.name));
@@ -234,6 +235,17 @@ fn orphans(chains: &[Chain], is_whole: IsWhole<'_>, cascades: &mut [Cascade]) {
         let mut own: Vec<&mut Cascade> = cascades.iter_mut().filter(|cascade| cascade.service == service).collect();
         // The excerpt may cut the group's chain so that it is no longer a cascade.
         let of_all = |cascade: &Cascade| NAMING.of(&cascade.chain).map(|(_, base)| format!("KUBE-SVC-{base}"));
+        // With and without the endpoint in its comment.
+        let jump = |group: &str, comment: String| {
+            let comment = format!("-m comment --comment \"{comment}\"");
+            format!("-A {group} {comment} -m statistic --mode random --probability 0.50000000000 -j {chain}")
+        };
+        let would_show = |group: &str| {
+            let comments = [service.to_owned(), format!("{service} -> {endpoint}")];
+            comments.into_iter().all(|comment| coverage.shows(nat, &jump(group, comment)))
+        };
+        let is_whole =
+            |group: &str| coverage.has_chain(nat, group) || would_show(group) && !coverage.is_cut(nat, group);
         let is_known =
             |cascade: &Cascade| is_whole(&cascade.chain) && of_all(cascade).is_none_or(|chain| is_whole(&chain));
         if own.iter().all(|cascade| is_known(cascade)) {

@@ -11,6 +11,7 @@
 mod backends;
 mod catalog;
 mod chains;
+mod cluster_ips;
 mod connections;
 mod contradictions;
 mod deviation_places;
@@ -49,10 +50,11 @@ use crate::infer::{Assumption, Connections, from_evidence};
 
 /// All findings, most severe first, those of the same kind in the order of their places.
 pub fn lint(evidence: &Evidence) -> Vec<Finding> {
-    const FAMILIES: [fn(&View<'_>) -> Vec<Finding>; 15] = [
+    const FAMILIES: [fn(&View<'_>) -> Vec<Finding>; 16] = [
         shares::find,
         names::find,
         contradictions::find,
+        cluster_ips::find,
         node_ports::find,
         chains::find,
         unmodelled::find,

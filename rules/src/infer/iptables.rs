@@ -260,9 +260,12 @@ impl<'a> Reader<'a> {
 
     /// Reads a rule for a service without usable endpoints.
     fn rejected(&mut self, rule: &Rule, is_internal: bool) {
+        // The comment says why, also where the target is another one than kube-proxy writes.
+        let has_none = says(rule, "has no endpoints");
         let is_dropped = match rule.target {
-            Some(Target::Drop) => true,
+            Some(Target::Drop) => !has_none,
             Some(Target::Reject(_)) => false,
+            Some(Target::Accept) if has_none => false,
             _ => return,
         };
         let Some(frontend) = frontend(rule) else { return };

@@ -160,7 +160,16 @@ impl<'a> Reader<'a> {
 
     fn chain(&mut self, chain: &'a Chain) {
         match kind_of(&chain.name) {
-            Some((Kind::Group(_), _)) => chain.rules.iter().for_each(|rule| self.marks(rule)),
+            Some((Kind::Group(_), service)) => {
+                chain.rules.iter().for_each(|rule| self.marks(rule));
+                // The element that leads here may be lost.
+                let marking = chain.rules.iter().filter(|rule| rule.statements.iter().any(marks));
+                let all = self.cluster_ips.as_ref();
+                let is_known = |ip: &IpAddr| all.is_some_and(|all| all.contains([Key::Address(*ip)].as_slice()));
+                let own = marking.filter_map(|rule| address(rule, Side::Destination)).filter(is_known);
+                let own: Vec<IpAddr> = own.collect();
+                self.port(service).cluster_ips.extend(own);
+            }
             Some((Kind::External, service)) => {
                 let asks_for_the_node = |rule: &Rule| rule.conditions.contains(&Condition::Local(Side::Source));
                 let leads_to_local = |rule: &Rule| rule.statements.iter().any(leads_to_local);
@@ -171,9 +180,13 @@ impl<'a> Reader<'a> {
                 self.proxy.local_sources.extend(chain.rules.iter().filter_map(|rule| source(rule, false)));
             }
             Some((Kind::Firewall, service)) => {
-                self.firewalls.insert(service.to_owned());
                 let texts = chain.rules.iter().flat_map(source_ranges);
-                self.port(service).source_ranges.extend(texts.flat_map(|range| prefixes(&range)));
+                let ranges: Vec<IpNet> = texts.flat_map(|range| prefixes(&range)).collect();
+                // kube-proxy writes such a chain for source ranges only: one without any has lost its rule.
+                if !ranges.is_empty() {
+                    self.firewalls.insert(service.to_owned());
+                }
+                self.port(service).source_ranges.extend(ranges);
             }
             Some((Kind::Endpoint, _)) => {}
             None if *chain.name == *"cluster-ips-check" => {

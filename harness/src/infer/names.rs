@@ -1,6 +1,6 @@
 //! Names of Services: from comments, from the hashes of chains, and such as the API accepts.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, SocketAddr};
 
 use svclab_rules::cluster::{ObjectName, ProxyMode};
@@ -140,6 +140,8 @@ pub(super) fn endpoint_chains(inferred: &Inferred, parts: &[NodeRules]) -> Vec<R
         .filter(|chain| !chain.rules.is_empty())
         .map(|chain| (&*chain.name, chain.rules.as_slice()))
         .collect();
+    let shows_destination =
+        |name: &&str| chains.get(name).is_some_and(|rules| rules.iter().any(|rule| destination(rule).is_some()));
     let mut found = Vec::new();
     for port in &inferred.ports {
         let groups =
@@ -148,11 +150,13 @@ pub(super) fn endpoint_chains(inferred: &Inferred, parts: &[NodeRules]) -> Vec<R
         let leads = rules.filter_map(|rule| Some((&**rule.next_chain()?, rule.named_endpoint())));
         let is_verified = is_verified(port);
         let leads: HashMap<&str, Option<SocketAddr>> =
-            leads.filter(|(name, _)| !is_verified || !chains.contains_key(name)).collect();
+            leads.filter(|(name, _)| !is_verified || !shows_destination(name)).collect();
         for (name, named) in leads {
             let Some((ChainKind::Endpoint, hash)) = ChainKind::of(name) else { continue };
-            let shown = chains.get(name).into_iter().flat_map(|rules| rules.iter()).find_map(destination);
-            let to = shown.or(named).map(|to| to.to_string());
+            let rules = || chains.get(name).into_iter().flat_map(|rules| rules.iter());
+            let shown = rules().find_map(destination);
+            let to = shown.or(named).or_else(|| only_endpoint(port, rules().find_map(source)?));
+            let to = to.map(|to| to.to_string());
             let Some((own, to)) = ChainHash::parse_edited(hash).zip(to) else { continue };
             let names = port.hashed_names().into_iter();
             let written = names.map(|name| ChainHash::for_endpoint(&name, port.protocol, &to));
@@ -160,6 +164,16 @@ pub(super) fn endpoint_chains(inferred: &Inferred, parts: &[NodeRules]) -> Vec<R
         }
     }
     found
+}
+
+/// The only endpoint of a port at an address, where the text does not show to which port the rules translate.
+fn only_endpoint(port: &InferredPort, ip: IpAddr) -> Option<SocketAddr> {
+    let all: BTreeSet<&SocketAddr> = port.endpoints.iter().chain(&port.local).filter(|own| own.ip() == ip).collect();
+    all.first().filter(|_| all.len() == 1).map(|own| **own)
+}
+
+fn source(rule: &Rule) -> Option<IpAddr> {
+    rule.source.as_ref().filter(|source| !source.negated)?.value.single()
 }
 
 fn destination(rule: &Rule) -> Option<SocketAddr> {

@@ -185,8 +185,8 @@ impl<'a> Reader<'a> {
             port.is_internal_local |= kind == Some(Kind::Group(Policy::Local));
             port.has_local_endpoints |= kind == Some(Kind::Group(Policy::Local));
             match port.hash {
-                Some(hash) if kind.is_some() => self.cluster_ips.leads(hash, ip),
-                Some(hash) => self.cluster_ips.marks(hash, ip, Policy::Cluster),
+                Some(hash) if kind.is_some() => self.cluster_ips.leads(hash, rule, ip),
+                Some(hash) => self.cluster_ips.marks(hash, rule, ip, Policy::Cluster),
                 None => {}
             }
         }
@@ -288,7 +288,7 @@ impl<'a> Reader<'a> {
         port.is_external_local |= is_dropped && !is_internal;
         let hash = port.hash;
         if let (Some(hash), Some(ip)) = (hash, frontend.address.filter(|_| is_internal)) {
-            self.cluster_ips.leads(hash, ip);
+            self.cluster_ips.leads(hash, rule, ip);
         }
         self.rejected.extend(hash.filter(|_| !is_dropped));
     }
@@ -303,7 +303,7 @@ impl<'a> Reader<'a> {
         {
             let port = self.port(hash, Some(frontend.protocol));
             port.port = port.port.or(Some(frontend.port));
-            self.cluster_ips.marks(hash, ip, policy);
+            self.cluster_ips.marks(hash, rule, ip, policy);
         }
         self.of_pods(rule);
     }

@@ -72,11 +72,13 @@ pub(crate) fn structure_defects(rules: &RuleSet, coverage: &Coverage) -> Vec<Str
     let is_distinct = |name: &str| has_comments || !DIFFER_IN_COMMENTS.contains(&name);
     let chains = chains.filter(|(_, chain)| !is_firewall(&chain.name) && is_distinct(&chain.name));
     let repeated = chains.flat_map(|(table, chain)| {
-        // Rules of other programs differ in their interfaces, which a listing may not show. Those of kube-proxy and kubelet have none.
+        // Rules of other programs differ in their interfaces, which a listing may not show. Those of kube-proxy and kubelet have none. What is
+        // not read of two rules may differ.
         let is_surely_equal = move |rule: &Rule| {
             let is_own =
                 chain.name.starts_with("KUBE-") || rule.next_chain().is_some_and(|next| next.starts_with("KUBE-"));
-            is_own || !rule.hides_interfaces() && !coverage.hides_interfaces(table.as_str(), &chain.name)
+            let shows_all = !rule.hides_interfaces() && !coverage.hides_interfaces(table.as_str(), &chain.name);
+            !rule.is_unread() && (is_own || shows_all)
         };
         // A duplicate jump to an endpoint is a defect of its service.
         let is_structure = move |copies: &Copies| {

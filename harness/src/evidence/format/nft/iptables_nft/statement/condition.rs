@@ -112,6 +112,7 @@ impl Reading {
             ["xt", "match", name, ..] if name.trim_matches('"') == "comment" => 3,
             ["#", "xt_comment", ..] => 2,
             ["xt", "match", "recent" | "\"recent\"", ..] if self.affinity(chain, family) => 3,
+            ["xt", "match", name, ..] if self.is_protocol_of_endpoint(name.trim_matches('"'), chain) => 3,
             ["xt", kind @ ("match" | "target"), name, ..] => {
                 return Err(format!("nft names the {kind} {} but does not print its options", name.trim_matches('"')));
             }
@@ -121,6 +122,13 @@ impl Reading {
             _ => return Ok(None),
         };
         Ok(Some(count))
+    }
+
+    /// Returns whether a match is that of the rule's protocol in the chain of an endpoint, where kube-proxy has it without options: `-m sctp`.
+    fn is_protocol_of_endpoint(&mut self, name: &str, chain: &str) -> bool {
+        let is_one = ChainKind::Endpoint.is_of(chain) && self.protocol.as_deref() == Some(name);
+        self.is_assumed |= is_one;
+        is_one
     }
 
     /// A match of which nothing is printed, where kube-proxy has it for session affinity: in the chain of an endpoint, and in that of a service

@@ -38,6 +38,7 @@ mod kernel_log;
 mod kernels;
 mod kill;
 mod left_out_rules;
+mod lost_rules;
 mod mangled;
 mod minimize;
 mod mutate;

@@ -1,0 +1,128 @@
+//! `svclab dump lint` of recordings that have lost a rule, and of healthy texts that look as if they had.
+
+use rstest::rstest;
+
+use svclab::evidence::read;
+use svclab::lint::{Severity, lint};
+
+fn golden(path: &str) -> String {
+    std::fs::read_to_string(format!("../rules/tests/golden/{path}")).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// The errors and warnings of a text.
+fn grave(text: &str) -> Vec<String> {
+    let found = lint(&read(text)).into_iter().filter(|finding| finding.severity != Severity::Info);
+    found.map(|finding| format!("{}: {}", finding.id, finding.message)).collect()
+}
+
+/// What `iptables-save | grep WORD` shows.
+fn grepped(saved: &str, word: &str) -> String {
+    let lines = saved.lines().filter(|line| line.contains(word)).map(|line| format!("{line}\n"));
+    format!("# iptables-save | grep {word}\n{}", lines.collect::<String>())
+}
+
+/// A rule or an element that is replaced, or gone, is found.
+#[rstest]
+#[case::source_range_drop(
+    "loadbalancer-source-ranges/v1.36-nftables/nft-ruleset.txt",
+    "\t\tip saddr != { 100.64.3.0/24, 172.16.0.0/12 } drop\n",
+    ""
+)]
+#[case::dropped_instead_of_rejected(
+    "clusterip-no-endpoints/v1.30-iptables/iptables-save.txt",
+    "-j REJECT --reject-with icmp-port-unreachable",
+    "-j DROP"
+)]
+#[case::accepted_instead_of_rejected(
+    "clusterip-no-endpoints/v1.30-iptables/iptables-save.txt",
+    "-j REJECT --reject-with icmp-port-unreachable",
+    "-j ACCEPT"
+)]
+#[case::element_of_cluster_ip(
+    "nodeport-cluster/v1.36-nftables/nft-ruleset.txt",
+    "\t\telements = { 10.96.0.10 . tcp . 80 : goto service-SUSTUHLJ-default/web/tcp/http }\n",
+    ""
+)]
+#[case::rule_of_cluster_ip(
+    "nodeport-cluster/v1.30-iptables/iptables-save.txt",
+    "-A KUBE-SERVICES -d 10.96.0.10/32",
+    "-A KUBE-SERVICES -d 192.0.2.1/32"
+)]
+fn what_is_lost_is_found(#[case] recording: &str, #[case] rule: &str, #[case] other: &str) {
+    let text = golden(recording);
+    assert!(text.contains(rule), "{rule}");
+    assert_eq!(grave(&text), Vec::<String>::new());
+    assert_ne!(grave(&text.replacen(rule, other, 1)), Vec::<String>::new());
+}
+
+/// The filter would show the jump to an endpoint whose chain it shows.
+#[test]
+fn an_endpoint_without_a_jump_is_found_in_a_filtered_text() {
+    let saved = golden("clusterip-three-endpoints/v1.30-iptables/iptables-save.txt");
+    let shown = grepped(&saved, "default/");
+    assert_eq!(grave(&shown), Vec::<String>::new());
+    let jump = shown.lines().find(|line| line.contains("--mode random")).expect("a jump");
+    let found = grave(&shown.replace(&format!("{jump}\n"), ""));
+    assert!(found.iter().any(|finding| finding.starts_with("broken-balancing")), "{found:?}");
+}
+
+/// Without `clusterCIDR` there is no rule that masquerades connections to cluster IPs: a filter that would show one proves the setting.
+#[rstest]
+fn a_filtered_text_of_a_cluster_without_a_range_is_sound(
+    #[values("v1.18", "v1.25", "v1.32")] release: &str,
+    #[values("default/", "default/web", "10.96.0.10")] word: &str,
+) {
+    let saved = golden(&format!("config-no-cluster-cidr/{release}-iptables/iptables-save.txt"));
+    assert_eq!(grave(&grepped(&saved, word)), Vec::<String>::new());
+}
+
+/// Releases up to 1.2 set the mark in the rule, with probabilities of five digits: an example of Kubernetes' documentation is like this.
+#[test]
+fn rules_of_early_releases_are_sound() {
+    let endpoint = |chain: &str, ip: &str| {
+        let rule = format!("-A KUBE-SEP-{chain}");
+        format!(
+            "{rule} -s {ip}/32 -m comment --comment \"shop/front:\" -j MARK --set-xmark 0x00004000/0x00004000\n\
+             {rule} -p tcp -m comment --comment \"shop/front:\" -m tcp -j DNAT --to-destination {ip}:9376\n"
+        )
+    };
+    let jump = |rest: &str| format!("-A KUBE-SVC-AZTNOJQZJWK7XQ2L -m comment --comment \"shop/front:\" {rest}\n");
+    let text = [
+        "$ iptables-save | grep shop/front\n".to_owned(),
+        endpoint("57KPRZ3JQVENLNBR", "10.244.3.6"),
+        endpoint("WNBA2IHDGP2BOBGZ", "10.244.1.7"),
+        endpoint("X3P2623AGDH6CDF3", "10.244.2.3"),
+        "-A KUBE-SERVICES -d 10.0.1.175/32 -p tcp -m comment --comment \"shop/front: cluster IP\" -m tcp --dport 80 \
+         -j KUBE-SVC-AZTNOJQZJWK7XQ2L\n"
+            .to_owned(),
+        jump("-m statistic --mode random --probability 0.33332999982 -j KUBE-SEP-WNBA2IHDGP2BOBGZ"),
+        jump("-m statistic --mode random --probability 0.50000000000 -j KUBE-SEP-X3P2623AGDH6CDF3"),
+        jump("-j KUBE-SEP-57KPRZ3JQVENLNBR"),
+    ];
+    let found = grave(&text.concat());
+    // The hashes are not those of these names.
+    let others: Vec<&String> = found.iter().filter(|finding| !finding.starts_with("hash-comment")).collect();
+    assert_eq!(others, Vec::<&String>::new());
+}
+
+/// nft prints `-m sctp` without options as `xt match`, and older releases of it print no target of a translation.
+#[rstest]
+#[case::sctp("meta l4proto sctp xt match sctp counter packets 0 bytes 0 dnat to 10.244.1.10:3868", "sctp", true)]
+#[case::no_target("meta l4proto tcp counter", "tcp", false)]
+fn endpoints_in_a_listing_of_iptables_nft_are_not_missing(
+    #[case] translation: &str,
+    #[case] protocol: &str,
+    #[case] is_read: bool,
+) {
+    let text = format!(
+        "table ip nat {{\n\tchain PREROUTING {{\n\t\ttype nat hook prerouting priority dstnat; policy accept;\n\t\tcounter jump KUBE-SERVICES\n\t}}\n\
+         \tchain OUTPUT {{\n\t\ttype nat hook output priority -100; policy accept;\n\t\tcounter jump KUBE-SERVICES\n\t}}\n\
+         \tchain KUBE-SERVICES {{\n\t\tmeta l4proto {protocol} ip daddr 10.96.0.10 {protocol} dport 3868 counter jump KUBE-SVC-FPWTKBF5Q4RKJ366\n\t}}\n\
+         \tchain KUBE-SVC-FPWTKBF5Q4RKJ366 {{\n\t\tcounter jump KUBE-SEP-AAAAAAAAAAAAAAAA\n\t}}\n\
+         \tchain KUBE-SEP-AAAAAAAAAAAAAAAA {{\n\t\tip saddr 10.244.1.10 counter jump KUBE-MARK-MASQ\n\t\t{translation}\n\t}}\n\
+         \tchain KUBE-MARK-MASQ {{\n\t\tcounter meta mark set mark or 0x4000\n\t}}\n}}\n"
+    );
+    let found = grave(&text);
+    assert!(found.iter().all(|finding| !finding.contains("endpoint 10.244.1.10")), "{found:?}");
+    assert_eq!(found.iter().any(|finding| finding.starts_with("rules-not-read")), !is_read, "{found:?}");
+}

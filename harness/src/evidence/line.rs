@@ -57,7 +57,21 @@ impl<'t> Line<'t> {
     /// Whether the text was left out: `...`, `[snip]`.
     pub(super) fn is_ellipsis(&self) -> bool {
         let text = self.text.trim();
-        matches!(text, "..." | "…" | "[...]" | "[snip]" | "<snip>" | "--" | "-- More --" | "--More--" | "(END)")
+        matches!(
+            text,
+            "..."
+                | "…"
+                | "[...]"
+                | "(...)"
+                | "[snip]"
+                | "<snip>"
+                | "(snip)"
+                | "--- snip ---"
+                | "--"
+                | "-- More --"
+                | "--More--"
+                | "(END)"
+        )
     }
 }
 

@@ -220,6 +220,8 @@ pub(crate) struct Connection {
     pub(crate) state: Option<String>,
     /// Whether no reply was seen.
     pub(crate) is_unreplied: bool,
+    /// Whether the kernel has removed it, as `conntrack -E` reports.
+    pub(crate) is_destroyed: bool,
     /// The packet that opened it.
     pub(crate) original: Tuple,
     /// The reply that is expected.

@@ -129,6 +129,9 @@ endpoints/kube-dns   10.120.0.17:53,10.120.2.200:53,10.120.0.17:53,10.120.2.200:
             "$ conntrack -L\nudp      17 29 src=10.120.1.150 dst=192.168.0.10 sport=49660 {entry} dst=10.120.1.150 sport=53 dport=49660 mark=0 use=1\n\n"
         );
         assert_eq!(ids(&format!("{connections}{SERVICE}")), expected);
+        // What `conntrack -E` reports as removed is no entry any more.
+        let removed = connections.replace("udp      17", "[DESTROY] udp      17");
+        assert_eq!(ids(&format!("{removed}{SERVICE}")), [""; 0]);
         // Of a list that is cut, an endpoint that is not shown may be the one.
         let cut = SERVICE.replace(",10.120.0.17:53,10.120.2.200:53   412d", " + 2 more...   412d");
         let of_cut: Vec<&str> = expected.iter().copied().filter(|id| *id != "stale-entry").collect();

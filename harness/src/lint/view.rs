@@ -38,7 +38,8 @@ impl<'e> View<'e> {
         for piece in &evidence.pieces {
             let place = |line: usize| Place { file: piece.file.clone(), line };
             if let Contents::Connections(entries) = &piece.contents {
-                view.connections.extend(entries.iter().map(|entry| (place(entry.line), entry)));
+                let entries = entries.iter().filter(|entry| !entry.is_destroyed);
+                view.connections.extend(entries.map(|entry| (place(entry.line), entry)));
             }
             let settings = piece.contents.settings().iter();
             view.settings.extend(settings.map(|one| (place(one.line), one.name.as_str(), one.value.as_str())));

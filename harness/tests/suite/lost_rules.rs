@@ -126,3 +126,20 @@ fn endpoints_in_a_listing_of_iptables_nft_are_not_missing(
     assert!(found.iter().all(|finding| !finding.contains("endpoint 10.244.1.10")), "{found:?}");
     assert_eq!(found.iter().any(|finding| finding.starts_with("rules-not-read")), !is_read, "{found:?}");
 }
+
+/// A part of healthy rules, from any line to any other, is not called defective.
+#[rstest]
+fn a_window_of_a_recording_is_sound(
+    #[values("small-cluster/v1.30-iptables", "nodeport-local/v1.30-iptables")] recording: &str,
+    #[values(1, 2, 3)] step: usize,
+) {
+    let saved = golden(&format!("{recording}/iptables-save.txt"));
+    let lines: Vec<&str> = saved.lines().collect();
+    for number in 0..20 {
+        // Spread over the text; at least ten lines.
+        let first = (number * 7 * step + step * 11) % (lines.len() - 10);
+        let last = first + 10 + (number * 13 + step * 5) % (lines.len() - first - 9);
+        let text = lines[first..last].join("\n");
+        assert_eq!(grave(&text), Vec::<String>::new(), "lines {first} to {last}");
+    }
+}

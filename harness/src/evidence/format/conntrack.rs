@@ -116,6 +116,7 @@ fn connection(line: usize, text: &str) -> Option<Connection> {
         protocol: (*protocol).to_owned(),
         state,
         is_unreplied: text.contains("[UNREPLIED]"),
+        is_destroyed: text.contains("[DESTROY]"),
         original: tuple(0)?,
         reply: tuple(1)?,
     })

@@ -112,12 +112,23 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
         coverage.add_possible_filter(patterns);
     }
     filter.apply(chains, table.map(TableName::as_str), is_broken, &mut coverage);
+    if let Some(chain) = logical.first().filter(|_| context.command.is_none()).and_then(|(_, text)| starts_within(text))
+    {
+        coverage.add_truncated(TableName::Nat.as_str(), chain);
+    }
     let format = if is_listed && !has_table { Format::IptablesRules } else { Format::IptablesSave };
     if !has_table && format == Format::IptablesSave {
         mends.push((lines[0].number, RepairSet::default().with(Repair::Heading)));
     }
     let contents = Contents::Iptables { rules: parsed, count, coverage, rounded_digits: None, cut };
     Some(Block { format, taken, contents, unread: block_unread, mends })
+}
+
+/// The chain of a service or an endpoint that a text starts within: the first rule that kube-proxy writes there marks packets.
+fn starts_within(first: &str) -> Option<&str> {
+    let chain = first.trim_start().strip_prefix("-A ")?.split(' ').next()?;
+    let is_first = first.contains("-j KUBE-MARK-MASQ") || first.contains("-j MARK ");
+    (ChainKind::of(chain).is_some() && !is_first).then_some(chain)
 }
 
 /// The lines of the block, up to the next table of the same name.

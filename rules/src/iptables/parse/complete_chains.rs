@@ -256,7 +256,8 @@ impl SeenTable {
         if self.chains.iter().all(|chain| !chain.has_rules) {
             return self.chains.iter().any(|chain| chain.name.starts_with("KUBE-"));
         }
-        let after = self.chains.iter().rev().take_while(|chain| !chain.has_rules);
-        after.filter(|chain| chain.is_declared).any(|chain| chain.is_used)
+        // Chains whose declarations were cut off come last here.
+        let declared = self.chains.iter().rev().filter(|chain| chain.is_declared);
+        declared.take_while(|chain| !chain.has_rules).any(|chain| chain.is_used)
     }
 }

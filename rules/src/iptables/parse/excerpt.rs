@@ -42,9 +42,11 @@ pub fn parse_excerpt<'a>(
     family: Family,
     table: Option<TableName>,
 ) -> Excerpt {
+    let lines: Vec<(usize, &str)> = lines.into_iter().collect();
     let mut reader = Reader {
         document: Document::new(family),
-        heading: None,
+        heading: headless_table(&lines),
+        has_gap: false,
         table,
         rules: 0,
         tracker: LineTracker::default(),
@@ -55,6 +57,7 @@ pub fn parse_excerpt<'a>(
     for (number, line) in lines {
         if line == ELLIPSIS {
             reader.tracker.gap();
+            reader.has_gap = true;
             // Who omits lines omits whole ones, so the line before is complete.
             reader.last = None;
             continue;
@@ -66,6 +69,9 @@ pub fn parse_excerpt<'a>(
             reader.last = None;
         }
     }
+    if reader.ends_within_chain() {
+        reader.tracker.gap();
+    }
     if reader.tracker.is_open() || reader.ends_in_chain_name() {
         reader.replace_incomplete_last();
     }
@@ -75,8 +81,9 @@ pub fn parse_excerpt<'a>(
 
 struct Reader<'a> {
     document: Document<'a>,
-    /// The table that a heading opened.
+    /// The table that a heading opened, and whether lines were omitted since.
     heading: Option<TableName>,
+    has_gap: bool,
     /// The table that a command names.
     table: Option<TableName>,
     rules: usize,
@@ -130,6 +137,7 @@ impl<'a> Reader<'a> {
         self.skips = known.is_none();
         let table = known.ok_or_else(|| Fault::new(column, format!("unknown table `{name}`")))?;
         self.heading = Some(table);
+        self.has_gap = false;
         self.tracker.open(table);
         self.enter(table);
         Ok(())
@@ -148,7 +156,10 @@ impl<'a> Reader<'a> {
         }
         // The rules need not be the output of the command before them.
         let certain = || if is_rule { tables::certain(chain, text) } else { tables::alone(chain) };
-        let table = self.heading.or_else(certain).or(self.table);
+        // A heading may be among omitted lines.
+        let table = if self.has_gap { certain().or(self.heading) } else { self.heading.or_else(certain) };
+        self.heading = self.heading.and(table);
+        let table = table.or(self.table);
         let table = table.unwrap_or_else(|| if is_rule { tables::by_line(chain, text) } else { tables::usual(chain) });
         self.enter(table);
         let is_known = self.document.table.is_some_and(|at| self.document.chains[at].contains_key(chain));
@@ -212,6 +223,21 @@ impl<'a> Reader<'a> {
         _ = self.add_placeholder(number, &name, line);
     }
 
+    /// Returns whether kube-proxy's chains do not end with the last rule: a random one of a Service, or the masquerade rule of an endpoint.
+    fn ends_within_chain(&self) -> bool {
+        let Some((table, chain)) = self.document.last else { return false };
+        let name = &self.document.rules.tables[table].chains[chain].name;
+        let Some(rule) = self.last_rule().filter(|rule| self.last.is_some() && !rule.is_unread()) else { return false };
+        match ChainKind::of(name) {
+            Some((ChainKind::Endpoint, _)) => matches!(rule.target, Some(Target::Jump(_))),
+            Some((ChainKind::Service | ChainKind::Local, _)) => {
+                let is_random = rule.matches.iter().any(|one| matches!(one, Match::Statistic(_) | Match::Recent(_)));
+                is_random || rule.next_chain().is_some_and(|next| !ChainKind::Endpoint.is_of(next))
+            }
+            _ => false,
+        }
+    }
+
     /// Returns whether the last line ends within the name of one of kube-proxy's chains.
     fn ends_in_chain_name(&self) -> bool {
         self.last.is_some() && self.last_rule().and_then(Rule::next_chain).is_some_and(|next| is_begun(next))
@@ -264,6 +290,31 @@ impl<'a> Reader<'a> {
         self.document.lines.0[table][index].push(number);
         Ok(())
     }
+}
+
+/// Returns the table that a text starts in, if it starts after the table's heading and has its end: the table of most of its lines that can be in
+/// one table alone, else that of its built-in chains.
+fn headless_table(lines: &[(usize, &str)]) -> Option<TableName> {
+    let end = lines.iter().position(|(_, line)| line.trim() == "COMMIT" || line.trim_start().starts_with('*'))?;
+    let own = &lines[..end];
+    if lines[end].1.trim() != "COMMIT" {
+        return None;
+    }
+    let heading = |line: &'_ str| line.trim().strip_prefix(':')?.split(' ').next().map(str::to_owned);
+    let certain = |line: &str| match heading(line) {
+        Some(chain) => tables::alone(&chain),
+        None => tables::certain(line.split_once("-A ")?.1.split(' ').next()?, line),
+    };
+    let votes: Vec<TableName> = own.iter().filter_map(|(_, line)| certain(line)).collect();
+    let count = |table: &TableName| votes.iter().filter(|vote| *vote == table).count();
+    let most = TableName::ALL.into_iter().max_by_key(count).filter(|table| count(table) > 0);
+    let has = |chain: &str| own.iter().any(|(_, line)| heading(line).is_some_and(|name| name == chain));
+    most.or(match (has("FORWARD"), has("POSTROUTING")) {
+        (true, true) => Some(TableName::Mangle),
+        (true, false) => Some(TableName::Filter),
+        (false, true) => Some(TableName::Nat),
+        (false, false) => None,
+    })
 }
 
 /// Names of kube-proxy's chains that rules lead to, next to those of [`ChainKind`].

@@ -35,8 +35,8 @@ pub(crate) use model::{
 use std::collections::HashSet;
 use std::net::IpAddr;
 
-use ipnet::{IpNet, Ipv4Net, Ipv6Net};
-use svclab_rules::cluster::{Cluster, Family, ObjectName, Pod};
+use ipnet::IpNet;
+use svclab_rules::cluster::{Cluster, ObjectName, Pod};
 
 use crate::scenario::{Host, Place, Scenario};
 
@@ -93,12 +93,4 @@ fn plan_host(topology: &mut Topology, host: &Host) {
 /// The prefix of a single address.
 fn host_prefix(ip: IpAddr) -> IpNet {
     IpNet::from(ip)
-}
-
-/// The prefix of all addresses of a family.
-fn everything(family: Family) -> IpNet {
-    match family {
-        Family::Ipv4 => IpNet::V4(Ipv4Net::default()),
-        Family::Ipv6 => IpNet::V6(Ipv6Net::default()),
-    }
 }

@@ -12,8 +12,7 @@ use super::model::{PeerRoutes, Peers};
 use super::peers::{VXLAN, namespaces};
 use super::underlay::{self, router, router_mac};
 use super::{
-    ETH0, Hop, Interface, InterfaceKind, Neighbour, Netns, NetnsId, Role, Route, Sysctl, Topology, everything,
-    host_prefix,
+    ETH0, Hop, Interface, InterfaceKind, Neighbour, Netns, NetnsId, Role, Route, Sysctl, Topology, host_prefix,
 };
 use crate::scenario::{CniKind, Overlay, Scenario};
 
@@ -44,7 +43,7 @@ fn plan(topology: &mut Topology, scenario: &Scenario, cluster: &Cluster, node: &
     }
     for family in Family::ALL.into_iter().filter(|family| node.internal_ip(*family).is_some()) {
         netns.neighbours.push(Neighbour { interface: eth0, address: router(family), mac: router_mac() });
-        netns.routes.push(Route { destination: everything(family), hop: Hop::Gateway(router(family), eth0) });
+        netns.routes.push(Route { destination: family.everything(), hop: Hop::Gateway(router(family), eth0) });
     }
     if let Some(local) = node.internal_ip(Family::Ipv4).or_else(|| node.internal_ip(Family::Ipv6)) {
         if scenario.cni.overlay == Overlay::Vxlan {

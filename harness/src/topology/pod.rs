@@ -7,9 +7,7 @@ use svclab_rules::cluster::{Cluster, DetectLocal, Family, Pod};
 use super::node::netns_of;
 use super::peers::is_outside_node_ranges;
 use super::underlay::router;
-use super::{
-    ETH0, Fdb, Hop, InterfaceKind, Neighbour, Netns, NetnsId, Role, Route, Topology, everything, host_prefix, mac_of,
-};
+use super::{ETH0, Fdb, Hop, InterfaceKind, Neighbour, Netns, NetnsId, Role, Route, Topology, host_prefix, mac_of};
 use crate::scenario::{CniKind, Scenario, pod_label};
 use crate::wire::Mac;
 
@@ -99,6 +97,6 @@ pub(super) fn stack(netns: &mut Netns, ips: &[IpAddr], eth0: u32, gateway: Mac) 
         netns.addresses.push((eth0, host_prefix(address)));
         let via = router(Family::of(address));
         netns.neighbours.push(Neighbour { interface: eth0, address: via, mac: gateway });
-        netns.routes.push(Route { destination: everything(Family::of(address)), hop: Hop::Gateway(via, eth0) });
+        netns.routes.push(Route { destination: Family::of(address).everything(), hop: Hop::Gateway(via, eth0) });
     }
 }

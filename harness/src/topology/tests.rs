@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use rstest::rstest;
 use svclab_rules::cluster::{
-    Cluster, Endpoint, EndpointSlice, ExternalTrafficPolicy, InternalTrafficPolicy, IpMode, LoadBalancerIngress, Node,
-    ObjectName, Pod, Service, ServiceType,
+    Cluster, Endpoint, EndpointSlice, ExternalTrafficPolicy, Family, InternalTrafficPolicy, IpMode,
+    LoadBalancerIngress, Node, ObjectName, Pod, Service, ServiceType,
 };
 use svclab_rules::iptables::RuleSet;
 

@@ -5,8 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use svclab_rules::cluster::{Cluster, ExternalTrafficPolicy, Family, Node, Service};
 
 use super::{
-    Hop, Interface, InterfaceKind, Neighbour, Netns, NetnsId, Role, Route, Topology, UNDERLAY, everything, host_prefix,
-    mac_of,
+    Hop, Interface, InterfaceKind, Neighbour, Netns, NetnsId, Role, Route, Topology, UNDERLAY, host_prefix, mac_of,
 };
 use crate::scenario::Scenario;
 use crate::wire::Mac;
@@ -66,7 +65,7 @@ pub(super) fn route(topology: &mut Topology, scenario: &Scenario, cluster: &Clus
     for family in families {
         netns.addresses.push((BRIDGE, host_prefix(router_name(family))));
         // Unused addresses are blackholed: the kernel's "net unreachable" is rate-limited, so it would depend on earlier packets.
-        netns.routes.push(Route { destination: everything(family), hop: Hop::Nowhere });
+        netns.routes.push(Route { destination: family.everything(), hop: Hop::Nowhere });
     }
     for (address, node) in routed {
         if let Some(via) = node.internal_ip(Family::of(address)) {

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use serde::{Deserialize, Serialize};
 
 /// The namespace and name of an object, shown as `namespace/name`.
@@ -43,6 +44,14 @@ impl Family {
     /// The family of an address.
     pub fn of(address: IpAddr) -> Self {
         if address.is_ipv4() { Self::Ipv4 } else { Self::Ipv6 }
+    }
+
+    /// The range of all addresses: `0.0.0.0/0` or `::/0`.
+    pub fn everything(self) -> IpNet {
+        match self {
+            Self::Ipv4 => IpNet::V4(Ipv4Net::default()),
+            Self::Ipv6 => IpNet::V6(Ipv6Net::default()),
+        }
     }
 
     /// The number of bits of an address: 32 or 128.

@@ -7,7 +7,7 @@ use ipnet::IpNet;
 
 use super::cluster_ips::ClusterIps;
 use super::endpoints::endpoints;
-use super::model::{self, Inferred, InferredPort, InferredProxy, Marked, UNNAMED, bit};
+use super::model::{self, Inferred, InferredPort, InferredProxy, Marked, UNNAMED};
 use super::unreferenced_endpoints::{Orphan, orphans};
 use crate::chains::iptables::{
     Known, MASQUERADE, NODE_PORTS, Names, Table, frontend, host, kind_of, marks_for_masquerade, service_in, transport,
@@ -89,17 +89,15 @@ impl<'a> Reader<'a> {
             (TableName::Filter, "KUBE-EXTERNAL-SERVICES") => rules.for_each(|rule| self.rejected(rule, false)),
             (TableName::Filter, NODE_PORTS) => rules.for_each(|rule| self.health_check(rule)),
             (TableName::Filter, "KUBE-PROXY-FIREWALL") => rules.for_each(|rule| self.firewall_drop(rule)),
-            (TableName::Nat, MASQUERADE) => rules.for_each(|rule| {
-                if let Some(Target::Mark(mark)) = &rule.target {
-                    self.proxy.masquerade_bit = bit(mark.value);
-                }
-            }),
+            (TableName::Nat, MASQUERADE | "KUBE-POSTROUTING") | (TableName::Filter, "KUBE-FORWARD") => {
+                rules.for_each(|rule| self.of_mark(rule));
+            }
             (_, name) => match kind_of(name) {
                 Some((Kind::Group(policy), hash)) => rules.for_each(|rule| self.in_group(policy, hash, rule)),
                 Some((Kind::External, hash)) => rules.for_each(|rule| self.in_external(hash, rule)),
                 Some((Kind::Firewall, hash)) => {
                     self.firewalls.insert(hash);
-                    rules.for_each(|rule| self.in_firewall(hash, rule));
+                    self.in_firewall(hash, &chain.rules);
                 }
                 Some((Kind::Endpoint, _)) | None => {}
             },
@@ -190,6 +188,19 @@ impl<'a> Reader<'a> {
                 None => {}
             }
         }
+    }
+
+    /// Reads a rule that sets, clears or compares the mark of packets to be masqueraded.
+    fn of_mark(&mut self, rule: &Rule) {
+        let compared = rule.matches.iter().filter_map(|one| match one {
+            Match::Mark(mark) => Some(mark.value.mask),
+            _ => None,
+        });
+        let changed = rule.target.iter().filter_map(|target| match target {
+            Target::Mark(mark) => Some(mark.value),
+            _ => None,
+        });
+        compared.chain(changed).for_each(|bits| self.proxy.uses_mark(bits));
     }
 
     /// Records which packets a rule marks for masquerading.
@@ -334,10 +345,16 @@ impl<'a> Reader<'a> {
         port.has_local_endpoints |= leads_here;
     }
 
-    fn in_firewall(&mut self, hash: ChainHash, rule: &Rule) {
-        if let Some(range) = positive_source(rule).filter(|_| rule.next_chain().is_some()) {
-            self.port(hash, None).source_ranges.push(range);
+    fn in_firewall(&mut self, hash: ChainHash, rules: &[Rule]) {
+        let kind = |rule: &Rule| kind_of(rule.next_chain()?).map(|(kind, _)| kind);
+        let leading = || rules.iter().filter(|rule| kind(rule).is_some());
+        let mut ranges: Vec<IpNet> = leading().filter_map(positive_source).collect();
+        // Older releases write such a chain without source ranges, too, which leads all traffic to the chain of the service.
+        let has_ranges = !ranges.is_empty() || leading().any(|rule| kind(rule) == Some(Kind::External));
+        if has_ranges && leading().any(Rule::is_unconditional) {
+            ranges.push(self.family.everything());
         }
+        self.port(hash, None).source_ranges.extend(ranges);
     }
 
     fn finish(self) -> Inferred {

@@ -1,6 +1,7 @@
 //! The result of inference, as values.
 
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
 use ipnet::IpNet;
@@ -188,8 +189,8 @@ pub struct InferredProxy {
     pub local_interface: Option<String>,
     /// Whether all traffic to cluster IPs is masqueraded.
     pub masquerades_all: bool,
-    /// The masquerade bit of the packet mark.
-    pub masquerade_bit: Option<u8>,
+    /// The bits of the packet mark that rules use for masquerading, each with the number of these rules.
+    pub masquerade_bits: BTreeMap<u8, usize>,
     /// The addresses on which node ports are served, if rules name them, including loopback addresses.
     pub node_port_addresses: BTreeSet<IpAddr>,
     /// The families in which node ports are served on every address.
@@ -209,11 +210,28 @@ pub struct InferredProxy {
 }
 
 impl InferredProxy {
+    /// Returns the masquerade bit of the packet mark: that of most rules, as one of them may differ from the others.
+    pub fn masquerade_bit(&self) -> Option<u8> {
+        let most = self.masquerade_bits.iter().max_by_key(|(bit, rules)| (**rules, Reverse(**bit)));
+        most.map(|(bit, _)| *bit)
+    }
+
+    /// Records a rule that sets, clears or compares these bits of the packet mark.
+    pub(super) fn uses_mark(&mut self, bits: u32) {
+        if bits.is_power_of_two()
+            && let Ok(bit) = u8::try_from(bits.trailing_zeros())
+        {
+            *self.masquerade_bits.entry(bit).or_default() += 1;
+        }
+    }
+
     pub(super) fn join(&mut self, other: Self) {
         self.local_sources.extend(other.local_sources);
         self.local_interface = self.local_interface.take().or(other.local_interface);
         self.masquerades_all |= other.masquerades_all;
-        self.masquerade_bit = self.masquerade_bit.or(other.masquerade_bit);
+        for (bit, rules) in other.masquerade_bits {
+            *self.masquerade_bits.entry(bit).or_default() += rules;
+        }
         self.node_port_addresses.extend(other.node_port_addresses);
         self.families_on_all_addresses.extend(other.families_on_all_addresses);
         self.families_without_node_ports.extend(other.families_without_node_ports);
@@ -246,9 +264,4 @@ impl InferredProxy {
             Marked::NotBy(interface) => self.local_interface = Some((*interface).to_owned()),
         }
     }
-}
-
-/// Returns the number of the only set bit.
-pub(super) fn bit(value: u32) -> Option<u8> {
-    value.is_power_of_two().then(|| u8::try_from(value.trailing_zeros()).unwrap_or_default())
 }

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use ipnet::{IpNet, Ipv4Subnets, Ipv6Subnets};
 
 use super::endpoints::endpoints;
-use super::model::{self, Inferred, InferredPort, InferredProxy, Marked, bit};
+use super::model::{self, Inferred, InferredPort, InferredProxy, Marked};
 use super::named_endpoints::{NamedEndpoint, named_endpoints};
 use crate::chains::nftables::{
     Known, Names, address, frontend_of_key, is_base, kind_of, marks, name_of, protocol_of, source_ranges,
@@ -200,11 +200,15 @@ impl<'a> Reader<'a> {
     /// Reads a rule that belongs to no service: the masquerade bit and, if one rule covers all cluster IPs, which packets to them are
     /// marked.
     fn in_frame(&mut self, rule: &'a Rule) {
-        for statement in &rule.statements {
-            if let Statement::Mark(MarkChange::Set(value)) = statement {
-                self.proxy.masquerade_bit = bit(*value);
-            }
-        }
+        let compared = rule.conditions.iter().filter_map(|condition| match condition {
+            Condition::Mark(mark) => Some(mark.mask),
+            _ => None,
+        });
+        let changed = rule.statements.iter().filter_map(|statement| match statement {
+            Statement::Mark(MarkChange::Set(bits) | MarkChange::Flip(bits)) => Some(*bits),
+            _ => None,
+        });
+        compared.chain(changed).for_each(|bits| self.proxy.uses_mark(bits));
         let is_to_cluster_ips = rule.conditions.iter().any(|condition| match condition {
             Condition::Address { side: Side::Destination, negated: false, value: Addresses::Set(name) } => {
                 **name == *"cluster-ips"

@@ -1,3 +1,5 @@
+use rstest::rstest;
+
 use super::Infer;
 use crate::cluster::Family;
 use crate::iptables::parse;
@@ -19,7 +21,7 @@ fn a_service_is_read_from_its_rules() {
     assert_eq!((port.service.to_string().as_str(), port.name.as_str(), port.port), ("default/web", "http", Some(80)));
     assert_eq!(port.node_port, Some(30080));
     assert!(port.endpoints.contains(&"10.244.1.10:8080".parse().expect("an address")) && port.endpoints.len() == 1);
-    assert_eq!(shown.proxy.masquerade_bit, Some(14));
+    assert_eq!(shown.proxy.masquerade_bit(), Some(14));
     assert!(shown.proxy.local_sources.contains(&"10.244.0.0/16".parse().expect("a range")));
     assert!(!shown.proxy.masquerades_all);
 }
@@ -50,4 +52,29 @@ fn health_checks_without_comments_are_those_of_load_balancers_with_policy_local(
     let shown = parse(&text, Family::Ipv4).expect("rules").rules.infer();
     let checks: Vec<Option<u16>> = shown.ports.iter().map(|port| port.health_check).collect();
     assert_eq!(checks, [Some(32200), Some(32200), Some(32100)]);
+}
+
+/// The bit that most rules use is the masquerade bit: one of them may be wrong.
+#[test]
+fn the_masquerade_bit_is_that_of_most_rules() {
+    let text = "*nat\n:KUBE-MARK-MASQ -\n:KUBE-POSTROUTING -\n-A KUBE-MARK-MASQ -j MARK --set-xmark 0x8000/0x8000\n\
+        -A KUBE-POSTROUTING -m mark ! --mark 0x4000/0x4000 -j RETURN\n\
+        -A KUBE-POSTROUTING -j MARK --set-xmark 0x4000/0x0\nCOMMIT\n";
+    let shown = parse(text, Family::Ipv4).expect("rules").rules.infer();
+    assert_eq!(shown.proxy.masquerade_bit(), Some(14));
+}
+
+/// A chain of source ranges that leads on from any source is that of a range of all addresses, if it has others too, or if the release writes
+/// such chains for source ranges only.
+#[rstest]
+#[case::of_ranges("-A KUBE-FW-X -j KUBE-SVC-X\n-A KUBE-FW-X -s 192.0.2.0/24 -j KUBE-SVC-X\n", &["0.0.0.0/0", "192.0.2.0/24"])]
+#[case::from_1_24("-A KUBE-FW-X -j KUBE-EXT-X\n", &["0.0.0.0/0"])]
+#[case::without_ranges("-A KUBE-FW-X -j KUBE-MARK-MASQ\n-A KUBE-FW-X -j KUBE-SVC-X\n-A KUBE-FW-X -j KUBE-MARK-DROP\n", &[])]
+fn source_ranges_may_be_all_addresses(#[case] rules: &str, #[case] expected: &[&str]) {
+    let text =
+        format!("*nat\n:KUBE-FW-X -\n:KUBE-SVC-X -\n:KUBE-EXT-X -\n{rules}COMMIT\n").replace("-X", "-CDGGSHYLG3RE2FKL");
+    let shown = parse(&text, Family::Ipv4).expect("rules").rules.infer();
+    let mut ranges: Vec<String> = shown.ports[0].source_ranges.iter().map(ToString::to_string).collect();
+    ranges.sort();
+    assert_eq!(ranges, expected);
 }

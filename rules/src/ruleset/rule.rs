@@ -157,7 +157,7 @@ impl Rule<'_> {
 
 impl iptables::Rule {
     /// Returns whether it matches every packet.
-    fn is_unconditional(&self) -> bool {
+    pub fn is_unconditional(&self) -> bool {
         let Self { source, destination, in_interface, out_interface, protocol, fragment, matches, .. } = self;
         let ends = [source.is_some(), destination.is_some(), in_interface.is_some(), out_interface.is_some()];
         ends == [false; 4] && protocol.is_none() && fragment.is_none() && matches.iter().all(Match::always_holds)

@@ -310,7 +310,7 @@ fn read(inferred: &InferredProxy, around: &Surroundings, mode: ProxyMode) -> Pro
         },
         detect_local,
         masquerade_all: inferred.masquerades_all,
-        masquerade_bit: inferred.masquerade_bit.unwrap_or(defaults.masquerade_bit),
+        masquerade_bit: inferred.masquerade_bit().unwrap_or(defaults.masquerade_bit),
         node_port_addresses: match (is_usual, is_everywhere) {
             (true, _) => Vec::new(),
             (false, true) => everywhere.collect(),

@@ -171,12 +171,15 @@ fn merge(
     for (anchor, rule) in anchors.iter_mut().zip(&written.rules).filter(|(anchor, _)| anchor.is_none()) {
         *anchor = slot(rule).and_then(|slot| by_slot.get(&slot)).copied().filter(|at| !taken.contains(at));
     }
-    let is_missing =
-        |rule: &Rule| !(is_cut || hides_shares && is_share(rule)) && left_out.is_missing(&written.name, rule);
+    let precedes_shown = |at: usize| anchors[at..].iter().any(Option::is_some);
+    let is_missing = |at: usize, rule: &Rule| match is_cut {
+        true => precedes_shown(at) && left_out.is_missing_at_start(&written.name, rule),
+        false => !(hides_shares && is_share(rule)) && left_out.is_missing(&written.name, rule),
+    };
     let mut gaps = Gaps::of(shown.len());
     let mut is_changed = false;
     for (at, rule) in written.rules.iter().enumerate().filter(|(at, _)| anchors[*at].is_none()) {
-        if !is_missing(rule) {
+        if !is_missing(at, rule) {
             is_changed = true;
             gaps.add(gap(&written.rules, &anchors, at, shown.len()), rule.clone());
         }

@@ -4,7 +4,9 @@ use std::collections::HashSet;
 use std::mem::{Discriminant, discriminant};
 
 use super::alternatives;
+use super::iptables::LISTS;
 use super::made_up::MadeUp;
+use super::others::is_own_chain;
 use crate::chains::Kind;
 use crate::chains::iptables::{NAMING, frontend, probability};
 use crate::cluster::Family;
@@ -97,6 +99,17 @@ impl<'c> OmittedRules<'c> {
         } else {
             self.is_missing_by_likeness(chain, rule)
         }
+    }
+
+    /// Returns whether a rule that kube-proxy writes before one in the text is missing on the node, in a chain that the text shows up to its
+    /// end. The order in lists of services, in built-in chains and among endpoints is not kube-proxy's alone.
+    pub(super) fn is_missing_at_start(&self, chain: &str, rule: &Rule) -> bool {
+        self.coverage.is_cut_at_end(self.table.as_str(), chain)
+            && is_own_chain(chain)
+            && !LISTS.contains(&chain)
+            && !is_share(rule)
+            && !self.is_to_assumed_address(rule)
+            && self.coverage.may_show(&self.line(chain, rule))
     }
 
     /// Decides by the known filter: a rule that it would select is missing on the node, unless it belongs after the last line or leads to a

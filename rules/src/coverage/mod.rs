@@ -19,6 +19,8 @@ pub struct Coverage {
     chains: BTreeSet<(String, String)>,
     /// The truncated chains: some of their rules are not in the text.
     cut: BTreeSet<(String, String)>,
+    /// The truncated chains whose rules are in the text up to the last one that it shows: it ends within them.
+    cut_at_end: BTreeSet<(String, String)>,
     /// The chains whose rules are in the text without their interfaces, as in `iptables -L` without `-v`.
     without_interfaces: BTreeSet<(String, String)>,
     /// The known filters of the lines: a line that one of them selects and that is not in the text is missing on the node.
@@ -60,7 +62,14 @@ impl Coverage {
     pub fn add_truncated(&mut self, table: &str, chain: &str) {
         let names = (table.to_owned(), chain.to_owned());
         self.chains.remove(&names);
+        self.cut_at_end.remove(&names);
         self.cut.insert(names);
+    }
+
+    /// Adds a chain that the text ends within: rules are missing only after the last one that it shows.
+    pub fn add_truncated_at_end(&mut self, table: &str, chain: &str) {
+        self.add_truncated(table, chain);
+        self.cut_at_end.insert((table.to_owned(), chain.to_owned()));
     }
 
     /// Adds a chain whose rules are in the text without their interfaces.
@@ -92,6 +101,7 @@ impl Coverage {
     pub fn add_filter(&mut self, table: Option<&str>, lines: impl Lines + 'static) {
         self.tables.clear();
         self.chains.clear();
+        self.cut_at_end.clear();
         self.known_filters.push(Filter::new(table, lines));
     }
 
@@ -144,10 +154,16 @@ impl Coverage {
         !self.has_chain(table, chain) && self.cut.contains(&(table.to_owned(), chain.to_owned()))
     }
 
+    /// Returns whether a truncated chain has all its rules up to the last one in the text.
+    pub fn is_cut_at_end(&self, table: &str, chain: &str) -> bool {
+        self.is_cut(table, chain) && self.cut_at_end.contains(&(table.to_owned(), chain.to_owned()))
+    }
+
     /// Removes all tables and chains from the complete ones.
     pub fn clear(&mut self) {
         self.tables.clear();
         self.chains.clear();
+        self.cut_at_end.clear();
         self.remove_filters();
         self.possible_filters.clear();
     }
@@ -164,7 +180,11 @@ impl Coverage {
     }
 
     /// Adds the coverage of another text from the same node.
-    pub fn join(&mut self, other: Self) {
+    pub fn join(&mut self, mut other: Self) {
+        // Another text may have rules from anywhere in such a chain.
+        self.cut_at_end.retain(|(table, _)| !other.may_show_rules_of(table));
+        other.cut_at_end.retain(|(table, _)| !self.may_show_rules_of(table));
+        self.cut_at_end.extend(other.cut_at_end);
         self.is_all |= other.is_all;
         self.tables.extend(other.tables);
         self.chains.extend(other.chains);
@@ -172,5 +192,14 @@ impl Coverage {
         self.without_interfaces.extend(other.without_interfaces);
         self.known_filters.extend(other.known_filters);
         self.possible_filters.extend(other.possible_filters);
+    }
+
+    /// Returns whether the text may have rules of a table.
+    fn may_show_rules_of(&self, table: &str) -> bool {
+        let is_of_table = |(own, _): &(String, String)| own == table;
+        self.has_table(table)
+            || self.chains.iter().chain(&self.cut).any(is_of_table)
+            || self.is_filtered(table)
+            || !self.possible_filters.is_empty()
     }
 }

@@ -1,6 +1,6 @@
 //! Facts stated by single rules.
 
-use crate::chains::iptables::{frontend, marks_for_masquerade, service_of};
+use crate::chains::iptables::{NODE_PORTS, frontend, marks_for_masquerade, service_of};
 use crate::chains::{Frontend, Kind};
 use crate::compare::finding::Fact;
 use crate::iptables::{Match, Network, Probability, Rule, Statistic, Target};
@@ -8,12 +8,12 @@ use crate::iptables::{Match, Network, Probability, Rule, Statistic, Target};
 /// The chain that marks packets to be dropped.
 const DROP: &str = "KUBE-MARK-DROP";
 
-/// Returns what a rule of a list states about its service.
-pub(super) fn listed(rule: &Rule) -> Option<Fact> {
+/// Returns what a rule of a list, the chain of this name, states about its service.
+pub(super) fn listed(list: &str, rule: &Rule) -> Option<Fact> {
     let address = frontend(rule)?;
     match rule.target.as_ref()? {
         Target::Jump(chain) if service_of(chain).is_some() => Some(Fact::Entry(address)),
-        Target::Accept => Some(Fact::HealthCheck(address.port)),
+        Target::Accept if list == NODE_PORTS => Some(Fact::HealthCheck(address.port)),
         _ => marked_or_rejected(rule, Some(address)),
     }
 }

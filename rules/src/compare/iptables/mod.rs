@@ -15,7 +15,8 @@ use crate::cluster::Family;
 use crate::iptables::{self, ChainHash, Policy, Rule, RuleSet, SourceLines, TableName, Target};
 
 /// Chains with rules of many services, in any order of services.
-const LISTS: [&str; 4] = ["KUBE-SERVICES", "KUBE-NODEPORTS", "KUBE-EXTERNAL-SERVICES", "KUBE-PROXY-FIREWALL"];
+pub(super) const LISTS: [&str; 4] =
+    ["KUBE-SERVICES", "KUBE-NODEPORTS", "KUBE-EXTERNAL-SERVICES", "KUBE-PROXY-FIREWALL"];
 
 /// Rules, and their lines if known.
 #[derive(Debug, Clone, Copy)]
@@ -243,7 +244,7 @@ impl<'a> Reading<'a> {
     /// Reads a rule of a list.
     fn listed(&self, service: &mut Service, of: ChainOf<'a>, number: usize) {
         let (rule, text, line) = self.rule(of, number);
-        let fact = listed(rule).unwrap_or_else(|| Fact::Rule(text.clone()));
+        let fact = listed(&of.chain.name, rule).unwrap_or_else(|| Fact::Rule(text.clone()));
         record(service, of.chain, fact, (text, line));
     }
 

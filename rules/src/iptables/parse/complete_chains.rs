@@ -41,7 +41,10 @@ struct SeenChain {
     name: String,
     is_declared: bool,
     has_rules: bool,
+    /// Whether any of its rules may be missing.
     is_cut: bool,
+    /// Whether rules after its last one may be missing.
+    is_cut_at_end: bool,
     /// Whether rules that were read jump to it.
     is_used: bool,
 }
@@ -140,6 +143,8 @@ impl LineTracker {
             for chain in table.chains.iter().filter(|chain| chain.is_declared || chain.has_rules) {
                 if chain.is_cut {
                     coverage.add_truncated(name, &chain.name);
+                } else if chain.is_cut_at_end {
+                    coverage.add_truncated_at_end(name, &chain.name);
                 } else if chain.is_declared && has_bounds {
                     coverage.add_chain(name, &chain.name);
                 }
@@ -211,9 +216,14 @@ impl LineTracker {
             _ => 0,
         };
         let is_of_headings = matches!(self.last, Some((last, Event::Heading(_))) if last == table);
+        let is_of_rules = matches!(self.last, Some((last, Event::Rule(_))) if last == table);
         let own = &mut self.tables[table];
         own.is_broken = true;
         for (at, chain) in own.chains.iter_mut().enumerate() {
+            if is_of_rules && at == from && chain.is_declared {
+                chain.is_cut_at_end = true;
+                continue;
+            }
             chain.is_cut |= at >= from && !(chain.has_rules && at > from) || is_of_headings && !chain.has_rules;
         }
     }
@@ -238,6 +248,7 @@ impl SeenTable {
             is_declared: false,
             has_rules: false,
             is_cut: false,
+            is_cut_at_end: false,
             is_used: false,
         });
         at

@@ -12,9 +12,8 @@ use crate::infer::Deviation;
 
 /// The place of a deviation; the first line of the rules if they show nothing of its chain, set or Service.
 pub(super) fn place(view: &View<'_>, deviation: &Deviation) -> Place {
-    let is_of = |node: &&NodeRules| node.file == deviation.file && node.line() == deviation.line;
     let line = || {
-        let node = view.nodes.iter().find(is_of)?;
+        let node = rules_of(view, deviation)?;
         match view.tables().find(|tables| std::ptr::eq(tables.node, node)) {
             Some(tables) => in_iptables(tables, deviation),
             None => in_nftables(node, deviation),
@@ -22,6 +21,11 @@ pub(super) fn place(view: &View<'_>, deviation: &Deviation) -> Place {
     };
     let line = deviation.finding.line.or_else(line).unwrap_or(deviation.line);
     Place { file: deviation.file.clone(), line }
+}
+
+/// The rules that a deviation is in.
+pub(super) fn rules_of<'v>(view: &'v View<'_>, deviation: &Deviation) -> Option<&'v NodeRules> {
+    view.nodes.iter().find(|node| node.file == deviation.file && node.line() == deviation.line)
 }
 
 fn in_iptables(tables: Tables<'_>, deviation: &Deviation) -> Option<usize> {

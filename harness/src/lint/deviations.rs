@@ -1,11 +1,14 @@
 //! Whole rules that differ from those that kube-proxy writes for the cluster that they show.
 
+use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 
+use svclab_rules::cluster::ProxyMode;
 use svclab_rules::compare::{Difference, Fact, Subject};
 
 use super::deviation_places::{fact, place};
 use super::finding::{Finding, Place};
+use super::preempting::preempting;
 use super::severity::Severity;
 use super::view::View;
 use crate::infer::{Assumed, Deviation};
@@ -37,26 +40,22 @@ pub(super) fn find(
     found: &[Finding],
     failure: impl Fn(&Fact) -> Option<(Severity, &'static str)>,
 ) -> Vec<Finding> {
-    let whole = || assumed.deviations.iter().filter(|deviation| deviation.is_whole);
-    let of_no_service = whole().filter(|deviation| !matches!(deviation.finding.subject, Subject::Service(_)));
-    if of_no_service.count() > MAX_OF_STRUCTURE {
-        return Vec::new();
-    }
+    let shortened = shortened(&assumed.deviations);
+    let is_judged = |deviation: &&Deviation| deviation.is_whole && !shortened.contains(&rule_set(deviation));
+    let whole = || assumed.deviations.iter().filter(is_judged);
     let serves_no_node_ports = |deviation: &Deviation| {
         let leads = |other: &Deviation| is_of_node(other, deviation) && is_of_settings(other) && !is_missing(other);
         matches!(fact(deviation), Some(Fact::Rule(rule)) if leads_to_node_ports(rule))
             && is_missing(deviation)
             && !whole().any(leads)
     };
-    let is_setting = |deviation: &&Deviation| is_of_settings(deviation) && !serves_no_node_ports(deviation);
-    let uncertain: Vec<&str> = whole().filter(is_setting).map(subject).collect();
-    let is_certain = |deviation: &&Deviation| !uncertain.contains(&subject(deviation));
+    let is_certain = |deviation: &&Deviation| !is_of_settings(deviation) || serves_no_node_ports(deviation);
     // Where a chain has another rule instead, a setting or another release may be the cause.
     let is_varied = |deviation: &Deviation| {
         let is_other = |other: &Deviation| {
             is_of_node(other, deviation) && other.finding.subject == deviation.finding.subject && !is_missing(other)
         };
-        !matches!(deviation.finding.subject, Subject::Service(_)) && whole().any(is_other)
+        is_of_no_service(deviation) && whole().any(is_other)
     };
     // An endpoint on another node reaches itself through the rules there.
     let pods = &assumed.scenario.cluster.pods;
@@ -111,6 +110,32 @@ fn leads_to_node_ports(rule: &str) -> bool {
     rule.starts_with("-A KUBE-SERVICES ") && rule.ends_with("-j KUBE-NODEPORTS") && !rule.contains(" ! -d ")
 }
 
+fn is_of_no_service(deviation: &Deviation) -> bool {
+    !matches!(deviation.finding.subject, Subject::Service(_))
+}
+
+/// The rules of a node: its name, and where they start.
+type RuleSetKey<'d> = (&'d str, Option<&'d str>, usize);
+
+fn rule_set(deviation: &Deviation) -> RuleSetKey<'_> {
+    (&deviation.node, deviation.file.as_deref(), deviation.line)
+}
+
+/// The rule sets with too many deviations in rules of no Service. In nftables, those of each table count by themselves: both families may
+/// have the same ones.
+fn shortened(deviations: &[Deviation]) -> HashSet<RuleSetKey<'_>> {
+    let mut counts: HashMap<(RuleSetKey<'_>, Option<&str>), usize> = HashMap::new();
+    for deviation in deviations.iter().filter(|deviation| deviation.is_whole && is_of_no_service(deviation)) {
+        let table = match &deviation.finding.subject {
+            Subject::Table(table) | Subject::Chain { table, .. } | Subject::Set { table, .. } => Some(*table),
+            Subject::Service(_) => None,
+        };
+        let of_nftables = table.filter(|_| deviation.mode == ProxyMode::Nftables);
+        *counts.entry((rule_set(deviation), of_nftables)).or_default() += 1;
+    }
+    counts.into_iter().filter(|(_, count)| *count > MAX_OF_STRUCTURE).map(|((rules, _), _)| rules).collect()
+}
+
 fn is_missing(deviation: &Deviation) -> bool {
     matches!(deviation.finding.difference, Difference::Missing(_))
 }
@@ -134,6 +159,9 @@ fn finding(view: &View<'_>, deviation: &Deviation, failure: Option<&'static str>
     let about = |finding: Finding| finding.with_mode(deviation.mode).about(compared.subject.clone());
     if let Some(effect) = failure {
         return about(Finding::new("missing-rule", place, message, effect));
+    }
+    if let Some((severity, effect)) = preempting(view, deviation) {
+        return about(Finding::new("deviation", place, message, effect).graded(severity));
     }
     // A setting that no rule shows may be why a rule is there.
     let severity = match compared.difference {

@@ -26,6 +26,7 @@ mod node_ports;
 mod objects;
 mod page;
 mod policy;
+mod preempting;
 mod programs;
 mod rejections;
 mod settings;

@@ -48,11 +48,126 @@ fn grepped(saved: &str, word: &str) -> String {
     "-A KUBE-SERVICES -d 10.96.0.10/32",
     "-A KUBE-SERVICES -d 192.0.2.1/32"
 )]
+#[case::mark_of_one_family(
+    "dual-stack-loadbalancer/v1.30-nftables/nft-ruleset.txt",
+    "meta mark set meta mark | 0x00004000",
+    "meta mark set meta mark | 0x00008000"
+)]
 fn what_is_lost_is_found(#[case] recording: &str, #[case] rule: &str, #[case] other: &str) {
     let text = golden(recording);
     assert!(text.contains(rule), "{rule}");
     assert_eq!(grave(&text), Vec::<String>::new());
     assert_ne!(grave(&text.replacen(rule, other, 1)), Vec::<String>::new());
+}
+
+/// The text without the first line that starts so.
+fn without_line(text: &str, start: &str) -> String {
+    let line = text.lines().find(|line| line.starts_with(start)).unwrap_or_else(|| panic!("{start}"));
+    text.replacen(&format!("{line}\n"), "", 1)
+}
+
+/// Source ranges may have other rules than those that are compared; the other rules of the Service do not depend on them.
+#[rstest]
+#[case::not_canonical("loadbalancer-source-ranges-sloppy/v1.30-iptables", "-A KUBE-SERVICES -d 10.96.0.10/32")]
+#[case::of_a_node("loadbalancer-source-ranges-with-node/v1.18-iptables", "-A KUBE-SERVICES -d 10.96.0.10/32")]
+#[case::of_all_addresses("loadbalancer-source-ranges-all/v1.32-iptables", "-A KUBE-SEP-DRAOX3Q7G3HOXBAU -s ")]
+#[case::of_all_and_others("loadbalancer-source-ranges-all/v1.34-iptables", "-A KUBE-SERVICES -d 10.96.0.10/32")]
+fn a_lost_rule_of_a_service_with_source_ranges_is_found(#[case] recording: &str, #[case] rule: &str) {
+    let text = golden(&format!("{recording}/iptables-save.txt"));
+    assert_eq!(grave(&text), Vec::<String>::new());
+    assert_ne!(grave(&without_line(&text, rule)), Vec::<String>::new());
+}
+
+/// A rule in front of kube-proxy's own that decides about their packets; one like those that kube-proxy writes may be its own.
+#[rstest]
+#[case::accept_all("iptables", "-A KUBE-SERVICES -d", "-A KUBE-SERVICES -j ACCEPT", Some(Severity::Error))]
+#[case::return_all("iptables", "-A KUBE-SERVICES -d", "-A KUBE-SERVICES -j RETURN", Some(Severity::Error))]
+#[case::translate_some(
+    "iptables",
+    "-A KUBE-SERVICES -d",
+    "-A KUBE-SERVICES -d 10.96.0.77/32 -j DNAT --to-destination 127.0.0.1",
+    Some(Severity::Warning)
+)]
+#[case::accept_in_nftables(
+    "nftables",
+    "\t\tip daddr . meta l4proto . th dport vmap",
+    "\t\taccept",
+    Some(Severity::Error)
+)]
+#[case::health_check(
+    "iptables",
+    "-A KUBE-FIREWALL",
+    "-A KUBE-NODEPORTS -p tcp -m tcp --dport 31999 -j ACCEPT\n-A KUBE-NODEPORTS -p tcp -m tcp --dport 31998 -j ACCEPT",
+    None
+)]
+fn a_rule_that_decides_before_those_of_kube_proxy_is_found(
+    #[case] mode: &str,
+    #[case] before: &str,
+    #[case] rule: &str,
+    #[case] severity: Option<Severity>,
+) {
+    let file = if mode == "iptables" { "iptables-save.txt" } else { "nft-ruleset.txt" };
+    let text = golden(&format!("nodeport-cluster/v1.32-{mode}/{file}"));
+    assert_eq!(grave(&text), Vec::<String>::new());
+    let line = text.lines().find(|line| line.starts_with(before)).expect("a rule");
+    let changed = text.replacen(line, &format!("{rule}\n{line}"), 1);
+    let found = lint(&read(&changed));
+    let of_rule =
+        found.iter().filter(|finding| finding.message.contains(rule.split('\n').next().unwrap_or(rule).trim()));
+    let worst = of_rule.map(|finding| finding.severity).min();
+    assert_eq!(worst.filter(|one| *one != Severity::Info), severity, "{found:?}");
+}
+
+/// What `iptables -t TABLE -S` prints of saved tables, one after the other.
+fn listed(saved: &str) -> String {
+    let line = |line: &str| match (line.strip_prefix('*'), line.strip_prefix(':')) {
+        (Some(table), _) => format!("# iptables -t {table} -S\n"),
+        (None, Some(chain)) => match chain.split(' ').collect::<Vec<_>>().as_slice() {
+            [name, "-", ..] => format!("-N {name}\n"),
+            [name, policy, ..] => format!("-P {name} {policy}\n"),
+            _ => String::new(),
+        },
+        _ if line.starts_with("-A ") => format!("{line}\n"),
+        _ => String::new(),
+    };
+    saved.lines().map(line).collect()
+}
+
+/// The chains after the last one with rules may be empty, or cut off: the rules before that end are there.
+#[test]
+fn a_rule_before_the_end_of_the_text_is_found() {
+    let saved = golden("clusterip-three-endpoints/v1.30-iptables/iptables-save.txt");
+    let (rest, nat) = saved.split_at(saved.find("*nat").expect("a table"));
+    let text = listed(&format!("{nat}{}", &rest[rest.find("*filter").expect("a table")..]));
+    assert!(text.lines().next_back().is_some_and(|line| line.starts_with("-A KUBE-FORWARD")), "{text}");
+    assert_eq!(grave(&text), Vec::<String>::new());
+    let marked =
+        text.lines().find(|line| line.starts_with("-A KUBE-FORWARD") && line.contains("--mark")).expect("a rule");
+    let found = grave(&text.replace(&format!("{marked}\n"), ""));
+    assert!(found.iter().any(|finding| finding.contains("KUBE-FORWARD")), "{found:?}");
+    // The last rule may be cut off.
+    let last = text.lines().next_back().expect("a line");
+    assert_eq!(grave(&text.replace(&format!("{last}\n"), "")), Vec::<String>::new());
+}
+
+/// The rule for a cluster IP may be in a table that the text does not show, or name no Service.
+#[rstest]
+#[case::nat_alone("both-policies-local/v1.32-iptables", true)]
+#[case::without_comments("external-ips-no-endpoints/v1.32-iptables", false)]
+fn a_cluster_ip_that_the_text_does_not_name_is_not_lost(#[case] recording: &str, #[case] is_nat_alone: bool) {
+    let saved = golden(&format!("{recording}/iptables-save.txt"));
+    let text = match is_nat_alone {
+        true => saved[saved.find("*nat").expect("a table")..].to_owned(),
+        false => {
+            let bare = |line: &str| match (line.split_once(" -m comment --comment \""), line) {
+                (Some((start, rest)), _) => format!("{start}{}\n", rest.split_once('"').map_or("", |(_, end)| end)),
+                (None, line) => format!("{line}\n"),
+            };
+            saved.lines().map(bare).collect()
+        }
+    };
+    let lost: Vec<String> = grave(&text).into_iter().filter(|finding| finding.contains("cluster IP")).collect();
+    assert_eq!(lost, Vec::<String>::new());
 }
 
 /// The filter would show the jump to an endpoint whose chain it shows.

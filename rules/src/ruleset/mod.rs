@@ -86,10 +86,7 @@ impl Rules {
     #[must_use]
     pub fn for_family(self, family: Family) -> Self {
         match self {
-            Self::Nftables(parsed) => {
-                let tables = parsed.rules.tables.into_iter().filter(|table| table.family == family);
-                Ruleset { tables: tables.collect() }.into()
-            }
+            Self::Nftables(parsed) => Self::Nftables(parsed.for_family(family)),
             other => other,
         }
     }

@@ -55,6 +55,19 @@ struct Lines {
 }
 
 impl Parsed {
+    /// Returns kube-proxy's tables of a family, with their lines.
+    #[must_use]
+    pub fn for_family(self, family: Family) -> Self {
+        let Self { rules, lines, .. } = self;
+        let mut lines = lines.0.into_iter();
+        // Tables that were not parsed from text have no lines.
+        let tables = rules.tables.into_iter().map(|table| (table, lines.next()));
+        let (tables, lines): (Vec<Table>, Vec<Option<Lines>>) =
+            tables.filter(|(table, _)| table.family == family).unzip();
+        let lines = lines.into_iter().flatten().collect();
+        Self { lines: SourceLines(lines), ..Ruleset { tables }.into() }
+    }
+
     /// Shifts all lines, for a text that follows this many others.
     pub fn shifted(mut self, lines: usize) -> Self {
         for of_table in &mut self.lines.0 {

@@ -61,7 +61,7 @@ pub struct Anonymized {
 /// # Errors
 ///
 /// The files that cannot be read.
-pub fn anonymize(source: &Source, seed: Option<&str>) -> Result<Anonymized, SourceError> {
+pub fn anonymize(source: Source, seed: Option<&str>) -> Result<Anonymized, SourceError> {
     let (mut texts, mut left_out) = (Vec::new(), Vec::new());
     visit(source, &mut |name, text| match text {
         Ok(text) => texts.push(Text { name: name.map(str::to_owned), text }),

@@ -52,8 +52,8 @@ pub(super) struct InputText {
 pub(super) fn input(path: &Path) -> Result<(PathBuf, Input), Diagnostics> {
     let source = source(path)?;
     let file = source.name().to_owned();
-    if source.is_archive() || is_collection(path) {
-        return Ok((file, Input::Evidence(collected(&source)?)));
+    if source.is_archive() || is_dump_folder(path) {
+        return Ok((file, Input::Evidence(collected(source)?)));
     }
     let text = source.text().map_err(|error| unreadable(&file, &error))?;
     let input = classify(&file, text);
@@ -90,12 +90,13 @@ fn has_fence(text: &str) -> bool {
     text.lines().any(|line| line.trim_start_matches(['>', ' ']).starts_with("```"))
 }
 
-/// Returns whether a path is a folder or archive with a dump. A folder with scenarios is not.
-fn is_collection(path: &Path) -> bool {
-    if path.is_dir() {
-        return input::find(&[path.to_owned()]).is_ok_and(|found| found.files.is_empty() && found.left_out.is_empty());
-    }
-    Source::Path(path.to_owned()).is_archive()
+/// Returns whether a path is a folder with a dump. A folder with scenarios is not.
+fn is_dump_folder(path: &Path) -> bool {
+    let has_scenarios = || {
+        let found = input::find(&[path.to_owned()]);
+        !found.is_ok_and(|found| found.files.is_empty() && found.left_out.is_empty())
+    };
+    path.is_dir() && !has_scenarios()
 }
 
 impl Input {
@@ -179,13 +180,13 @@ pub(super) fn report_assumptions(file: &Path, assumptions: &[Assumption], consol
 /// Returns the scenario made from an input, with the input's name in messages; `None` for scenario files and folders of them, which `load`
 /// reads.
 fn read(path: &Path, reach: Reach, connections: Connections) -> Option<(PathBuf, Result<Assumed, Diagnostics>)> {
-    if path.is_dir() && !is_collection(path) {
+    if path.is_dir() && !is_dump_folder(path) {
         return None;
     }
     let (file, input) = match input(path) {
         Ok(read) => read,
         // A file that cannot be opened is reported together with other such files.
-        Err(_) if !is_collection(path) => return None,
+        Err(_) if !path.is_dir() && !Source::Path(path.to_owned()).is_archive() => return None,
         Err(errors) => return Some((path.to_owned(), Err(errors))),
     };
     let assumed = match input {
@@ -221,7 +222,7 @@ fn with_own_text(assumed: Assumed) -> Assumed {
 
 /// Returns the scenarios of two inputs with rules, for one cluster; `None` if an input is something else. Assumptions are reported.
 pub(super) fn scenarios_from_rules(paths: [&PathBuf; 2], console: &Console) -> Option<Result<[Scenario; 2], Failure>> {
-    if paths.iter().any(|path| path.as_os_str() == "-" || path.is_dir() && !is_collection(path)) {
+    if paths.iter().any(|path| path.as_os_str() == "-" || path.is_dir() && !is_dump_folder(path)) {
         return None;
     }
     let [Ok((first, Input::Evidence(one))), Ok((second, Input::Evidence(other)))] = paths.map(|path| input(path))
@@ -241,7 +242,7 @@ pub(super) fn evidence_of(path: &Path) -> Result<(PathBuf, Evidence), Diagnostic
     let source = source(path)?;
     let file = source.name().to_owned();
     if source.is_archive() || source.is_folder() {
-        return Ok((file, collected(&source)?));
+        return Ok((file, collected(source)?));
     }
     let text = source.text().map_err(|error| unreadable(&file, &error))?;
     let evidence = evidence::read_file(&file, &text);
@@ -249,9 +250,10 @@ pub(super) fn evidence_of(path: &Path) -> Result<(PathBuf, Evidence), Diagnostic
 }
 
 /// Returns the evidence in a folder or archive.
-fn collected(source: &Source) -> Result<Evidence, Diagnostics> {
+fn collected(source: Source) -> Result<Evidence, Diagnostics> {
+    let file = source.name().to_owned();
     evidence::from_source(source).map_err(|error| {
-        let errors = vec![Diagnostic::new(Span::start_of(source.name()), error.message, error.help)];
+        let errors = vec![Diagnostic::new(Span::start_of(&file), error.message, error.help)];
         Diagnostics { errors, ..Diagnostics::default() }
     })
 }

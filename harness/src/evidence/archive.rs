@@ -56,6 +56,12 @@ pub(super) fn unpack(file: impl Read + Seek, kind: &Kind, all: &mut Collected<'_
     }
 }
 
+/// Hands on the files of an archive on the disk.
+pub(super) fn unpack_path(path: &Path, kind: &Kind, all: &mut Collected<'_, '_>) -> Result<(), String> {
+    let file = File::open(path).map_err(|error| format!("it cannot be read: {}", reason(&error)))?;
+    unpack(file, kind, all)
+}
+
 /// Hands on the files of an archive in a folder, which is named before them. One that is rejected hands on nothing.
 pub(super) fn unpack_in_folder(path: &Path, kind: &Kind, name: &str, all: &mut Collected<'_, '_>) {
     let mut texts = Vec::new();
@@ -63,8 +69,7 @@ pub(super) fn unpack_in_folder(path: &Path, kind: &Kind, name: &str, all: &mut C
         texts.push((inner.map_or_else(|| name.to_owned(), |inner| format!("{name}/{inner}")), text));
     };
     let mut own = Collected { visit: &mut keep, bytes: all.bytes, files: all.files };
-    let opened = File::open(path).map_err(|error| format!("it cannot be read: {}", reason(&error)));
-    let unpacked = opened.and_then(|file| unpack(file, kind, &mut own));
+    let unpacked = unpack_path(path, kind, &mut own);
     (all.bytes, all.files) = (own.bytes, own.files);
     match unpacked {
         Ok(()) => texts.into_iter().for_each(|(name, text)| (all.visit)(Some(&name), text)),

@@ -5,7 +5,7 @@ use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::archive::{Kind, unpack, unpack_in_folder};
+use super::archive::{Kind, unpack, unpack_in_folder, unpack_path};
 use super::collected::{Collected, Visit};
 use super::families;
 use super::model::{Evidence, HostName, Piece, Release, Stretch, Unread};
@@ -60,11 +60,15 @@ impl Source {
 
     /// Returns whether it is an archive or a compressed file, by its first bytes.
     pub fn is_archive(&self) -> bool {
-        let kind = match self {
-            Self::Path(path) => Kind::of(path),
-            Self::StandardInput(bytes) => Ok(Kind::of_bytes(bytes)),
-        };
-        matches!(kind, Ok(Kind::Gzip | Kind::Tar | Kind::Zip))
+        !matches!(self.kind(), Kind::Text)
+    }
+
+    /// The kind of its content; that of a folder, and of what cannot be opened, is text.
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Path(path) => Kind::of(path).unwrap_or(Kind::Text),
+            Self::StandardInput(bytes) => Kind::of_bytes(bytes),
+        }
     }
 
     /// Returns whether it is a folder.
@@ -90,10 +94,11 @@ impl Source {
 /// # Errors
 ///
 /// What cannot be opened; archives that are larger than 256 MiB unpacked, or contain links, devices or paths that lead out of them.
-pub fn from_source(source: &Source) -> Result<Evidence, SourceError> {
+pub fn from_source(source: Source) -> Result<Evidence, SourceError> {
+    let path = source.name().to_owned();
     let mut evidence = Evidence::default();
     visit(source, &mut |name, text| match (name, text) {
-        (None, Ok(text)) => evidence = read_file(source.name(), &text),
+        (None, Ok(text)) => evidence = read_file(&path, &text),
         (Some(name), Ok(text)) => evidence.add(name, read(&text)),
         (name, Err(reason)) => {
             let file = name.map(Into::into);
@@ -115,18 +120,20 @@ pub fn read_file(path: &Path, text: &str) -> Evidence {
 /// # Errors
 ///
 /// Those of [`from_source`].
-pub(crate) fn visit(source: &Source, visit: &mut Visit<'_>) -> Result<(), SourceError> {
-    let failed = |message: String, help| SourceError { path: source.name().to_owned(), message, help };
+pub(crate) fn visit(source: Source, visit: &mut Visit<'_>) -> Result<(), SourceError> {
+    let path = source.name().to_owned();
+    let failed = |message: String, help| SourceError { path: path.clone(), message, help };
     let mut all = Collected { visit, bytes: 0, files: 0 };
-    if source.is_archive() {
-        let unpacked = match source {
-            Source::Path(path) => unpack_path(path, &mut all),
-            Source::StandardInput(bytes) => unpack(Cursor::new(bytes), &Kind::of_bytes(bytes), &mut all),
+    let kind = source.kind();
+    if !matches!(kind, Kind::Text) {
+        let unpacked = match &source {
+            Source::Path(path) => unpack_path(path, &kind, &mut all),
+            Source::StandardInput(bytes) => unpack(Cursor::new(bytes), &kind, &mut all),
         };
         return unpacked
             .map_err(|message| failed(message, "Unpack the archive yourself, check it, and pass the folder."));
     }
-    if let Source::Path(path) = source {
+    if let Source::Path(path) = &source {
         let is_folder = fs::metadata(path).map(|metadata| metadata.is_dir()).map_err(|error| {
             failed(format!("cannot read the input: {}", reason(error)), "Check the path and its permissions.")
         })?;
@@ -135,18 +142,11 @@ pub(crate) fn visit(source: &Source, visit: &mut Visit<'_>) -> Result<(), Source
             return folder.map_err(|message| failed(message, "Pass a folder that a log collector wrote."));
         }
     }
-    let text = source.clone().text().map_err(|error| {
+    let text = source.text().map_err(|error| {
         failed(format!("cannot read the file: {}", reason(error)), "Save it as UTF-8 text of at most 64 MiB.")
     })?;
     (all.visit)(None, Ok(text));
     Ok(())
-}
-
-/// Hands on the files of an archive on the disk.
-fn unpack_path(path: &Path, all: &mut Collected<'_, '_>) -> Result<(), String> {
-    let unreadable = |error: io::Error| format!("it cannot be read: {}", reason(error));
-    let kind = Kind::of(path).map_err(unreadable)?;
-    unpack(File::open(path).map_err(unreadable)?, &kind, all)
 }
 
 fn walk(root: &Path, folder: &Path, depth: usize, all: &mut Collected<'_, '_>) -> Result<(), String> {

@@ -345,7 +345,7 @@ fn a_text_that_is_compressed_twice_is_an_error() {
     };
     let path = folder.path().join("rules.gz");
     std::fs::write(&path, zipped(&zipped(saved().as_bytes()))).expect("a file");
-    let error = evidence::from_source(&Source::Path(path)).expect_err("an error");
+    let error = evidence::from_source(Source::Path(path)).expect_err("an error");
     assert!(error.to_string().contains("compressed twice"), "{error}");
 }
 

@@ -82,7 +82,7 @@ fn evidence_of(format: &str, text: &str) -> Evidence {
     header.set_cksum();
     archive.append_data(&mut header, "node-1/iptables-save.txt", text.as_bytes()).unwrap();
     archive.finish().unwrap();
-    evidence::from_source(&Source::Path(path)).unwrap()
+    evidence::from_source(Source::Path(path)).unwrap()
 }
 
 /// What is read: the rules, one by one with how often they are there, the number of objects, and that of entries of each other format.

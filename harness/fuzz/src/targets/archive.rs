@@ -51,7 +51,7 @@ fn gzip(bytes: &[u8]) -> Option<Vec<u8>> {
 pub fn check(data: &[u8]) {
     let mut file = tempfile::NamedTempFile::new().unwrap_or_else(|error| panic!("no file: {error}"));
     file.write_all(data).unwrap_or_else(|error| panic!("no file: {error}"));
-    match from_source(&Source::Path(file.path().to_owned())) {
+    match from_source(Source::Path(file.path().to_owned())) {
         Ok(evidence) => assert!(evidence.pieces.iter().all(|piece| piece.first <= piece.last)),
         Err(error) => assert!(!error.message.is_empty() && !error.message.contains('\n'), "{}", error.message),
     }

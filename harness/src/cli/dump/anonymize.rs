@@ -37,7 +37,7 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     super::keeps_inputs(&args.output, std::slice::from_ref(&args.input))?;
     let source = source(&args.input)?;
     let anonymized =
-        anonymize(&source, args.seed.as_deref()).map_err(|error| Failure::new(error.to_string(), error.help))?;
+        anonymize(source, args.seed.as_deref()).map_err(|error| Failure::new(error.to_string(), error.help))?;
     let Anonymized { texts, replaced, left_out, proof } = anonymized;
     if !proof.left.is_empty() {
         let some: Vec<String> = proof.left.iter().take(3).map(|part| format!("`{}`", one_line(part))).collect();

@@ -105,11 +105,19 @@ fn part(line: &mut Line<'_, '_>) -> Option<Part> {
             }
             Some(Part::Nothing)
         }
+        // `nft monitor trace` shows such a packet: nothing is done to it.
+        "meta" | "nftrace" if line.attempt(parse_nftrace).is_some() => Some(Part::Nothing),
         _ => {
             let statement = line.attempt(|line| statements::parse(line).map(Part::Statement));
             statement.or_else(|| conditions::parse(line).map(Part::Condition))
         }
     }
+}
+
+/// Parses `meta nftrace set 1`.
+fn parse_nftrace(line: &mut Line<'_, '_>) -> Option<()> {
+    line.take("meta");
+    (line.take("nftrace") && line.take("set") && matches!(line.next(), "0" | "1")).then_some(())
 }
 
 /// The families of the table that rules are in.

@@ -65,6 +65,7 @@ fn first_error(text: &str) -> String {
 #[case(r#"{"reject": {"type": "tcp reset"}}"#, "meta l4proto tcp reject with tcp reset")]
 #[case(r#"{"reject": {"type": "icmpx", "expr": "admin-prohibited"}}"#, "reject with icmp admin-prohibited")]
 #[case(r#"{"log": {"prefix": "x"}}, {"drop": null}"#, "drop")]
+#[case(r#"{"mangle": {"key": {"meta": {"key": "nftrace"}}, "value": 1}}, {"drop": null}"#, "drop")]
 #[case(
     r#"{"match": {"op": "in", "left": {"ct": {"key": "state"}}, "right": ["established", "related"]}}, {"accept": null}"#,
     "ct state established,related accept"

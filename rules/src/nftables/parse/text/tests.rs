@@ -74,6 +74,8 @@ fn first_error(text: &str) -> String {
 )]
 #[case::rejection("reject with icmpx no-route", "reject with icmp net-unreachable")]
 #[case::log("log prefix \"x {\" level info drop", "drop")]
+#[case::trace("ip saddr 10.0.0.1 meta nftrace set 1", "ip saddr 10.0.0.1")]
+#[case::trace_of_old_nft("nftrace set 1 drop", "drop")]
 #[case::comment(
     "fib saddr type local goto x comment \"short-circuit; {all}\"",
     "fib saddr type local goto x comment \"short-circuit; {all}\""

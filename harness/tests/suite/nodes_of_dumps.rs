@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use rstest::rstest;
 use svclab::evidence::{self, Evidence};
 use svclab::infer::{self, Assumed, Connections};
 
@@ -80,4 +81,32 @@ fn a_host_port_leads_to_a_pod() {
     assert_eq!(named("172.17.0.2"), None);
     let said = assumptions(&assumed).join("\n");
     assert!(said.contains("a pod for each address that other programs' rules translate to"), "{said}");
+}
+
+/// A node that drops a Service's connections, for its policy is Local, does not have the endpoint that another node's rules lead to.
+#[rstest]
+fn an_endpoint_is_on_the_node_whose_rules_lead_to_it(
+    #[values("iptables/iptables-save", "nftables/nft-ruleset")] mode: &str,
+    #[values(false, true)] is_reversed: bool,
+) {
+    let without = golden(&format!("internal-local-none-here/v1.30-{mode}.txt"));
+    let with = golden(&format!("internal-local/v1.30-{mode}.txt")).replace("172.18.0.2", "172.18.0.3");
+    let mut nodes = [("worker-1", without), ("worker-2", with)];
+    if is_reversed {
+        nodes.reverse();
+    }
+    let text: String = nodes.iter().map(|(name, rules)| format!("root@{name}:~# iptables-save\n{rules}")).collect();
+    let grave: Vec<String> = svclab::lint::lint(&evidence::read(&text))
+        .iter()
+        .filter(|one| one.severity <= svclab::lint::Severity::Warning)
+        .map(|one| one.message.clone())
+        .collect();
+    assert_eq!(grave, Vec::<String>::new());
+    let assumed = imported(&evidence::read(&text));
+    let served = assumed.scenario.cluster.slices.iter().flat_map(|slice| &slice.endpoints);
+    let placed: Vec<_> = served.flat_map(|one| one.addresses.iter().map(|ip| (ip.to_string(), &one.node))).collect();
+    for ip in ["10.244.1.10", "10.244.1.11"] {
+        let node = placed.iter().find(|(other, _)| other == ip).and_then(|(_, node)| node.as_deref());
+        assert_eq!(node, Some("worker-2"), "{placed:?}");
+    }
 }

@@ -152,19 +152,19 @@ impl Known {
         ranges.into_iter().chain(given.iter().copied()).collect()
     }
 
-    /// Which of several ranges is that of the rules' own node.
-    pub(super) fn own_range(&self, ranges: &[IpNet], node_range: Option<IpNet>) -> Option<usize> {
-        let holds = |range: &IpNet, some: &BTreeSet<IpAddr>| some.iter().any(|ip| range.contains(ip));
+    /// Which of several ranges is that of the rules' own node: the one that the rules name, or that holds an endpoint on it.
+    pub(super) fn proven_range(&self, ranges: &[IpNet], node_range: Option<IpNet>) -> Option<usize> {
         let own = ranges.iter().position(|range| Some(*range) == node_range);
-        let with_local = || ranges.iter().position(|range| holds(range, &self.here));
+        own.or_else(|| ranges.iter().position(|range| holds(range, &self.here)))
+    }
+
+    /// Which of several ranges may be that of the rules' own node, where none is proven to be.
+    pub(super) fn likely_range(&self, ranges: &[IpNet]) -> Option<usize> {
         let not_elsewhere = || ranges.iter().position(|range| !holds(range, &self.there));
-        let with_some = || {
-            let holds_some = |range: &IpNet| self.some_here.iter().filter(|some| holds(range, some)).count();
-            let most = ranges.iter().enumerate().filter(|(_, range)| !holds(range, &self.there));
-            let most = most.max_by_key(|(at, range)| (holds_some(range), ranges.len() - at));
-            most.filter(|(_, range)| holds_some(range) > 0).map(|(at, _)| at)
-        };
-        own.or_else(with_local).or_else(with_some).or_else(not_elsewhere)
+        let holds_some = |range: &IpNet| self.some_here.iter().filter(|some| holds(range, some)).count();
+        let most = ranges.iter().enumerate().filter(|(_, range)| !holds(range, &self.there));
+        let most = most.max_by_key(|(at, range)| (holds_some(range), ranges.len() - at));
+        most.filter(|(_, range)| holds_some(range) > 0).map(|(at, _)| at).or_else(not_elsewhere)
     }
 
     /// The families in which services have endpoints on the node of the rules, and the rules show none.
@@ -172,4 +172,8 @@ impl Known {
         let with_local = inferred.ports.iter().filter(|port| port.has_local_endpoints);
         with_local.flat_map(|port| port.unshown_endpoints.iter().copied()).collect()
     }
+}
+
+fn holds(range: &IpNet, some: &BTreeSet<IpAddr>) -> bool {
+    some.iter().any(|ip| range.contains(ip))
 }

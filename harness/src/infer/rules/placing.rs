@@ -56,9 +56,16 @@ impl Placing {
             let of_objects = of_objects.filter(holds_pods).filter(is_apart);
             let given: BTreeSet<IpNet> = of_objects.chain(of_rules.iter().copied()).collect();
             let mut ranges = known.ranges(family, &given);
+            // What one node's rules prove comes before what those of another leave open.
+            let mut open = Vec::new();
             for ((machine, one), node_range) in self.own.iter_mut().zip(each).zip(node_ranges) {
-                let own = one.own_range(&ranges, node_range.filter(of_family));
-                machine.ranges.extend(own.map(|own| ranges.remove(own)));
+                match one.proven_range(&ranges, node_range.filter(of_family)) {
+                    Some(own) => machine.ranges.push(ranges.remove(own)),
+                    None => open.push((machine, one)),
+                }
+            }
+            for (machine, one) in open {
+                machine.ranges.extend(one.likely_range(&ranges).map(|own| ranges.remove(own)));
             }
             for (number, range) in ranges.into_iter().enumerate() {
                 if self.others.len() <= number {

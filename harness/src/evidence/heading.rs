@@ -38,6 +38,11 @@ const INDISTINCT: [&str; 27] = [
     "cluster",
 ];
 
+/// Whether a line is surely a heading that names a machine, whatever stands next to it.
+pub(super) fn is_heading(line: &str) -> bool {
+    line.ends_with(':') && machine_in(line).is_some()
+}
+
 /// The only machine that a heading names, as a node's name.
 pub(super) fn machine_in(line: &str) -> Option<String> {
     let text = line.to_lowercase().replace("control plane", "control-plane");
@@ -102,7 +107,7 @@ fn has_kind(word: &str) -> bool {
 mod tests {
     use rstest::rstest;
 
-    use super::machine_in;
+    use super::{is_heading, machine_in};
 
     #[rstest]
     #[case("On the control plane:", Some("control-plane"))]
@@ -120,5 +125,15 @@ mod tests {
     #[case("I expose it as node-port", None)]
     fn a_heading_names_one_machine(#[case] line: &str, #[case] expected: Option<&str>) {
         assert_eq!(machine_in(line).as_deref(), expected);
+        assert_eq!(is_heading(line), expected.is_some() && line.ends_with(':'));
+    }
+
+    /// Where it stands right after rules, it is no part of them; other lines there are.
+    #[rstest]
+    #[case("On node-2:", 0)]
+    #[case("bash-5.1", 1)]
+    fn a_heading_next_to_rules_is_prose(#[case] line: &str, #[case] unread: usize) {
+        let text = format!("*nat\n-A KUBE-MARK-MASQ -j MARK --set-xmark 0x4000/0x4000\nCOMMIT\n{line}\n");
+        assert_eq!(crate::evidence::read(&text).unread.len(), unread);
     }
 }

@@ -195,7 +195,7 @@ impl Reader {
             "it belongs to a JSON value that is not shown whole"
         } else if self.in_fence {
             "no known format"
-        } else if self.is_adjacent && !is_sentence(text) {
+        } else if self.is_adjacent && !is_sentence(text) && !heading::is_heading(text) {
             "no known format, next to what was read"
         } else {
             if !self.in_fence && is_sentence(text) {

@@ -114,3 +114,44 @@ fn a_flow_from_an_address_of_no_host_names_it() {
     assert!(said.contains("no packet was sent: no host of the lab has the address 192.0.2.77"), "{said}");
     assert!(!said.contains("svclab explain"), "{said}");
 }
+
+fn golden(path: &str) -> String {
+    std::fs::read_to_string(format!("../rules/tests/golden/{path}/iptables-save.txt")).unwrap()
+}
+
+/// The table `nat` of saved rules as `iptables -L -n` lists it, or `iptables -L -n -v`.
+fn listed(saved: &str, options: &str) -> String {
+    let command = format!("iptables-nft-restore && iptables-nft -t nat -L -n {options}");
+    let mut child = Command::new("unshare")
+        .args(["-n", "sh", "-c", &command])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), saved.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// kube-proxy may recognise pods by their interface. A text that shows that there is none shows a rule that gets all packets.
+#[rstest]
+fn the_interface_of_pods_is_not_lost_where_it_is_not_listed(
+    #[values("config-local-bridge/v1.25-iptables", "config-local-prefix/v1.25-iptables")] recording: &str,
+) {
+    let saved = golden(recording);
+    let (said, code) = verified(&listed(&saved, ""));
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("kube-proxy recognises pods by the interface cni0"), "{said}");
+    let is_pod_traffic = |line: &&str| line.contains("pod traffic for");
+    let lost: String = saved
+        .lines()
+        .map(|line| match Some(line).filter(is_pod_traffic).and_then(|line| line.split_once(" -i ")) {
+            Some((start, rest)) => format!("{start}{}\n", &rest[rest.find(' ').unwrap()..]),
+            None => format!("{line}\n"),
+        })
+        .collect();
+    assert_ne!(lost, saved);
+    let (said, code) = verified(&listed(&lost, "-v"));
+    assert_eq!(code, Some(1), "{said}");
+}

@@ -177,3 +177,20 @@ fn rules_of_another_mode_are_not_supported() {
     let (said, _) = outcome(&["dump", "lint"], &file);
     assert!(said.contains("other-mode"), "{said}");
 }
+
+/// Rules that show no Service are those of a cluster without one that kube-proxy serves. A whole table lacks the others.
+#[rstest]
+fn whole_rules_without_services_are_verified(
+    #[values("iptables/iptables-save", "nftables/nft-ruleset")] mode: &str,
+    #[values(false, true)] is_lost: bool,
+) {
+    let read = |path: String| std::fs::read_to_string(format!("../rules/tests/golden/{path}")).unwrap();
+    let objects = read(format!("{}/cluster.yaml", if is_lost { "clusterip-one-endpoint" } else { "headless" }));
+    let rules = read(format!("headless/v1.32-{mode}.txt"));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("issue.md");
+    std::fs::write(&file, format!("```yaml\n{objects}```\n```\n{rules}```\n")).unwrap();
+    let (said, code) = outcome(&["verify", "--no-lab"], &file);
+    assert!(!said.contains("are not used"), "{said}");
+    assert_eq!(code, Some(i32::from(is_lost)), "{said}");
+}

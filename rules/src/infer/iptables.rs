@@ -144,14 +144,15 @@ impl<'a> Reader<'a> {
         Some(self.port(hash, transport(rule)))
     }
 
-    /// A service port of which only an address is known: nothing names it, and it has no chain.
-    fn unnamed(&mut self, frontend: Frontend) -> Option<&mut InferredPort> {
-        let words = frontend.address?.to_string().replace(['.', ':'], "-");
+    /// A service port of which only an address, or a port on nodes, is known: nothing names it, and it has no chain.
+    fn unnamed(&mut self, frontend: Frontend) -> &mut InferredPort {
+        let address = frontend.address.map(|address| address.to_string().replace(['.', ':'], "-"));
+        let words = address.unwrap_or_else(|| "node-port".to_owned());
         let (protocol, number) = (frontend.protocol, frontend.port);
         let name = format!("default/{UNNAMED}{}:{}-{number}", words.trim_matches('-'), protocol.as_str());
         let hash = ChainHash::for_service_port(&name, protocol);
         self.names.entry(hash).or_insert(name);
-        Some(self.port(hash, Some(protocol)))
+        self.port(hash, Some(protocol))
     }
 
     /// Reads a rule of `KUBE-SERVICES` in `nat`.
@@ -282,7 +283,7 @@ impl<'a> Reader<'a> {
         let Some(frontend) = frontend(rule) else { return };
         let port = match self.known.owner(rule) {
             Some(_) => self.owner(rule),
-            None => self.unnamed(frontend),
+            None => Some(self.unnamed(frontend)),
         };
         let Some(port) = port else { return };
         match frontend.address {

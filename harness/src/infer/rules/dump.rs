@@ -9,6 +9,7 @@ use svclab_rules::infer::{Infer, Inferred, InferredPort};
 use svclab_rules::iptables::{Nat, TableName, Target};
 use svclab_rules::ruleset::Rules;
 
+use super::hidden_interfaces;
 use super::made_up::lead_to;
 use crate::evidence::NodeRules;
 use crate::infer::names::{Renamed, as_named};
@@ -41,13 +42,17 @@ impl Dump {
             own.map(|part| part.rules.infer().ports.len()).sum::<usize>()
         };
         let [iptables, nftables] = [ports(ProxyMode::Iptables), ports(ProxyMode::Nftables)];
-        let mode = if nftables > iptables { ProxyMode::Nftables } else { ProxyMode::Iptables };
+        let translates =
+            |mode: ProxyMode| parts.iter().any(|part| part.rules.mode() == mode && part.has_translations());
+        let is_of_nftables = nftables > iptables || iptables + nftables == 0 && !translates(ProxyMode::Iptables);
+        let mode = if is_of_nftables { ProxyMode::Nftables } else { ProxyMode::Iptables };
         let shows_some = |part: &NodeRules| {
             let is_empty = part.rules.infer().ports.is_empty();
             part.rules.mode() == mode
                 && (!is_empty || counts_empty && iptables + nftables == 0 && part.has_translations())
         };
-        let parts: Vec<NodeRules> = parts.into_iter().filter(shows_some).collect();
+        let parts = parts.into_iter().filter(shows_some).map(hidden_interfaces::with_those_of_pods);
+        let parts: Vec<NodeRules> = parts.collect();
         if parts.is_empty() {
             return None;
         }

@@ -1,17 +1,92 @@
-//! Rules of other programs in a listing without `-v`, which does not show their interfaces.
+//! Rules in a listing without `-v`, which does not show their interfaces.
+//!
+//! kube-proxy writes rules with an interface where it recognises pods by it (`detectLocalMode`): they get an assumed one. Those of other
+//! programs are marked.
 
 use svclab_rules::coverage::Coverage;
-use svclab_rules::iptables::{Chain, Rule, RuleSet, Target};
+use svclab_rules::iptables::{Chain, ChainKind, Match, Negatable, Rule, RuleSet, TableName, Target};
+use svclab_rules::ruleset::Rules;
 
+use super::dump::Dump;
+use crate::evidence::NodeRules;
 use crate::text::counted;
 
-/// The starts of chains whose rules have no interfaces: those of kube-proxy, kubelet and kube-router, of the CNI plugin `portmap`, and of
-/// flannel.
+/// The interface by which kube-proxy recognises pods, where no text shows which: the usual bridge.
+const OF_PODS: &str = "cni0";
+
+/// The starts of chains whose rules have no interfaces, but for those by which kube-proxy recognises pods: those of kube-proxy, kubelet and
+/// kube-router, of the CNI plugin `portmap`, and of flannel.
 const WITHOUT_INTERFACES: [&str; 3] = ["KUBE-", "CNI-", "FLANNEL-"];
 
 /// The start of Docker's chains, whose rules are for its own bridges; users write those of `DOCKER-USER`.
 const OF_DOCKER: &str = "DOCKER";
 const OF_USERS: &str = "DOCKER-USER";
+
+/// Adds the interface of pods to rules of kube-proxy that have one and are listed without it. In the chain for external traffic with policy
+/// Local, pods go to all endpoints: a rule for all packets would leave those after it without effect, so kube-proxy never writes it.
+pub(super) fn with_those_of_pods(mut part: NodeRules) -> NodeRules {
+    let (rules, coverage) = (&mut part.rules, &part.coverage);
+    let Rules::Iptables(parsed) = rules else { return part };
+    let Some(nat) = parsed.rules.tables.iter_mut().find(|table| table.name == TableName::Nat) else { return part };
+    let hides = |chain: &Chain| coverage.hides_interfaces(TableName::Nat.as_str(), &chain.name);
+    let mut is_known = false;
+    for chain in nat.chains.iter_mut().filter(|chain| is_of_external(&chain.name) && hides(chain)) {
+        let before_others = chain.rules.len().saturating_sub(1);
+        for rule in chain.rules[..before_others].iter_mut().filter(|rule| is_for_all(rule) && leads_to_group(rule)) {
+            rule.in_interface = Some(Negatable { negated: false, value: OF_PODS.into() });
+            is_known = true;
+        }
+    }
+    if is_known {
+        let groups = nat.chains.iter_mut().filter(|chain| is_group(&chain.name) && hides(chain));
+        for rule in groups.flat_map(|chain| &mut chain.rules).filter(|rule| marks_frontend(rule)) {
+            rule.in_interface = Some(Negatable { negated: true, value: OF_PODS.into() });
+        }
+    }
+    part
+}
+
+/// What was assumed of the interface of pods, in words.
+pub(super) fn words(dumps: &[Dump]) -> Option<String> {
+    let hides = |part: &NodeRules| {
+        let tables = part.rules.iptables().and_then(|rules| rules.table(TableName::Nat));
+        let mut chains = tables.into_iter().flat_map(|table| &table.chains);
+        chains.any(|chain| {
+            let is_added = |rule: &Rule| rule.in_interface.as_ref().is_some_and(|name| &*name.value == OF_PODS);
+            part.coverage.hides_interfaces(TableName::Nat.as_str(), &chain.name) && chain.rules.iter().any(is_added)
+        })
+    };
+    let is_assumed = dumps.iter().flat_map(|dump| &dump.parts).any(hides);
+    is_assumed.then(|| {
+        format!("kube-proxy recognises pods by the interface {OF_PODS}: `iptables -L` shows interfaces only with `-v`")
+    })
+}
+
+fn is_of_external(chain: &str) -> bool {
+    [ChainKind::External, ChainKind::ExternalLocal].into_iter().any(|kind| kind.is_of(chain))
+}
+
+fn is_group(chain: &str) -> bool {
+    [ChainKind::Service, ChainKind::Local].into_iter().any(|kind| kind.is_of(chain))
+}
+
+fn is_for_all(rule: &Rule) -> bool {
+    let Rule { source, destination, in_interface, protocol, matches, .. } = rule;
+    let has_no_header = source.is_none() && destination.is_none() && in_interface.is_none() && protocol.is_none();
+    has_no_header && matches.iter().all(Match::always_holds)
+}
+
+fn leads_to_group(rule: &Rule) -> bool {
+    rule.next_chain().is_some_and(|next| is_group(next))
+}
+
+/// Whether a rule marks connections to an address of a Service, whatever their source, for masquerading.
+fn marks_frontend(rule: &Rule) -> bool {
+    rule.source.is_none()
+        && rule.in_interface.is_none()
+        && rule.destination.is_some()
+        && rule.next_chain().is_some_and(|next| &**next == "KUBE-MARK-MASQ")
+}
 
 /// Marks the rules that may have interfaces, so that flows which depend on them are not judged, and leaves out those that Docker writes
 /// for its own bridges.

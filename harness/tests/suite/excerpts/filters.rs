@@ -137,3 +137,19 @@ fn what_a_filter_would_show_is_missing(#[case] filter: &str, #[case] is_found: b
     let names_it = |words: &String| words.contains("the DNAT to endpoint 10.244.1.30:8080 is missing");
     assert_eq!(grave(&text).iter().any(names_it), is_found, "{:#?}", grave(&text));
 }
+
+/// Where every Service lacks a line that the filter would show, kube-proxy has no range of pods; where one lacks it, it is lost.
+#[rstest]
+fn what_every_service_lacks_is_a_setting(
+    #[values("v1.18", "v1.25", "v1.32")] release: &str,
+    #[values("grep default/", "grep -v CANARY")] filter: &str,
+) {
+    let command = format!("$ iptables-save -t nat | {filter}\n");
+    let whole = golden(&format!("config-no-cluster-cidr/{release}-iptables/iptables-save.txt"));
+    is_sound_of(&whole[whole.find("*nat").expect("a table")..], filter, &command);
+    // With a range, a Service without the mark has lost it.
+    let filter = filter.replace("default/", "shop/");
+    let lost = without(&saved(), |line| line.contains("shop/backend:http cluster IP") && line.contains("MASQ"));
+    let text = format!("$ iptables-save | {filter}\n{}", filtered(&filter, &lost));
+    assert!(grave(&text).iter().any(|words| words.contains("masquerading")), "{:#?}", grave(&text));
+}

@@ -2,7 +2,7 @@
 
 use super::machine_pieces::folders_of_several;
 use super::model::{Evidence, HostName};
-use super::rules::{NodeRules, folder};
+use super::node_rules::{NodeRules, folder};
 
 /// The names of machines that lines say.
 pub(super) fn find(text: &str) -> Vec<HostName> {

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::IpAddr;
 
 use super::model::{Contents, Evidence, Piece};
-use super::rules::{NodeRules, backend, folder};
+use super::node_rules::{NodeRules, backend, folder};
 
 /// The leading bits that an address and the router of its network have in common, at least.
 const LEAST_COMMON_BITS: u32 = 16;

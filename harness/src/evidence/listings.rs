@@ -1,0 +1,101 @@
+//! Whether rules of two pieces are of one listing, or of another machine or time.
+
+use svclab_rules::coverage::nft_table;
+use svclab_rules::iptables::{self, ChainKind, Match, Rule};
+use svclab_rules::nftables;
+
+use super::model::Format;
+use super::node_rules::NodeRules;
+
+/// Whether rules are those of another machine or time: below the heading of another machine, or in a format that prints each
+/// chain once, a chain has other rules; a chain that is shown whole lacks a jump that the other one has; or an endpoint has
+/// another share.
+pub(super) fn is_another_listing(known: &NodeRules, new: &NodeRules) -> bool {
+    let (Some(all), Some(own)) = (known.rules.iptables(), new.rules.iptables()) else { return false };
+    if known.format != new.format {
+        return false;
+    }
+    let has_other_heading = has_other_heading(known, new);
+    own.tables.iter().any(|table| {
+        table.chains.iter().any(|chain| {
+            let known_rules = all.rules(table.name, &chain.name);
+            let is_whole = |set: &NodeRules| set.coverage.has_chain(table.name.as_str(), &chain.name);
+            let is_block = new.format == Format::IptablesNft && is_whole(known) && is_whole(new);
+            !known_rules.is_empty()
+                && !chain.rules.is_empty()
+                && ((has_other_heading || is_block) && plain(known_rules) != plain(&chain.rules)
+                    || is_whole(known) && leads_elsewhere(&chain.rules, known_rules)
+                    || is_whole(new) && leads_elsewhere(known_rules, &chain.rules)
+                    || has_other_shares(known_rules, &chain.rules))
+        })
+    })
+}
+
+/// Whether rules lead to a chain that none of all rules of their chain leads to.
+fn leads_elsewhere(rules: &[Rule], all: &[Rule]) -> bool {
+    let mut next = rules.iter().filter_map(Rule::next_chain);
+    next.any(|next| !all.iter().any(|rule| rule.next_chain() == Some(next)))
+}
+
+/// Whether headings name two machines.
+fn has_other_heading(known: &NodeRules, new: &NodeRules) -> bool {
+    known.heading.as_ref().zip(new.heading.as_ref()).is_some_and(|(known, new)| known != new)
+}
+
+/// Whether rules of the same chain jump to the same endpoint with different shares, so that they are not of one listing.
+fn has_other_shares(known: &[Rule], new: &[Rule]) -> bool {
+    let to_endpoint = |rule: &&Rule| rule.next_chain().is_some_and(|next| ChainKind::Endpoint.hash(next).is_some());
+    let shares = |rules: &[Rule], to: &Rule| -> Vec<Rule> {
+        rules.iter().filter(|rule| rule.next_chain() == to.next_chain()).map(Rule::without_counters).collect()
+    };
+    new.iter().filter(to_endpoint).any(|rule| {
+        let [known, new] = [known, new].map(|rules| shares(rules, rule));
+        !known.is_empty()
+            && known.iter().all(|one| !new.contains(one) && new.iter().any(|other| has_other_share(one, other)))
+    })
+}
+
+/// Whether two rules differ in their share alone.
+fn has_other_share(one: &Rule, other: &Rule) -> bool {
+    let without_share = |rule: &Rule| {
+        let mut rule = rule.without_counters();
+        rule.matches.retain(|one| !matches!(one, Match::Statistic(_)));
+        rule
+    };
+    without_share(one) == without_share(other)
+}
+
+fn plain(rules: &[Rule]) -> Vec<Rule> {
+    rules.iter().map(Rule::without_counters).collect()
+}
+
+/// Whether saved rules show a complete chain that differs from the same chain in complete tables: they are of another time, such as the
+/// input of iptables-restore in a log.
+pub(super) fn contradicts(known: &NodeRules, new: &NodeRules) -> bool {
+    let (Some(all), Some(own)) = (known.rules.iptables(), new.rules.iptables()) else { return false };
+    let is_saved = known.format == Format::IptablesSave && new.format == Format::IptablesSave;
+    if !is_saved || !known.is_whole() || new.coverage.has_filters() {
+        return false;
+    }
+    own.tables.iter().any(|table| {
+        let is_whole = |chain: &&iptables::Chain| new.coverage.has_chain(table.name.as_str(), &chain.name);
+        let mut chains = table.chains.iter().filter(is_whole);
+        all.table(table.name).is_some()
+            && chains.any(|chain| plain(all.rules(table.name, &chain.name)) != plain(&chain.rules))
+    })
+}
+
+/// Whether two outputs show a chain with different rules, whole in both: nft prints each once.
+pub(super) fn has_other_chain(
+    (known, known_rules): (&NodeRules, &nftables::Parsed),
+    (new, rules): (&NodeRules, &nftables::Parsed),
+) -> bool {
+    rules.rules.tables.iter().any(|table| {
+        let Some(own) = known_rules.rules.table(table.family) else { return false };
+        table.chains.iter().any(|chain| {
+            let is_whole = |set: &NodeRules| set.coverage.has_chain(nft_table(table.family), &chain.name);
+            let is_other = |other: &nftables::Chain| other.name == chain.name && other != chain;
+            is_whole(known) && is_whole(new) && own.chains.iter().any(is_other)
+        })
+    })
+}

@@ -1,0 +1,150 @@
+//! The rules of a node, and what says which node's they are.
+
+use std::sync::Arc;
+
+use svclab_rules::coverage::{Coverage, nft_table};
+use svclab_rules::iptables::{Match, Rule, TableName};
+use svclab_rules::ruleset::Rules;
+
+use super::model::{Format, Piece};
+use crate::text::one_line;
+
+/// Rules that belong together: those of one node in one language, of a family where it is iptables.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NodeRules {
+    /// The rules.
+    pub rules: Rules,
+    /// The tables and chains that are shown whole.
+    pub coverage: Coverage,
+    /// The format of the first piece.
+    pub format: Format,
+    /// The file among several.
+    pub(crate) file: Option<Arc<str>>,
+    /// The first line.
+    pub(crate) first: usize,
+    /// The fewest digits of a probability whose threshold does not follow from them.
+    pub(crate) rounded_digits: Option<usize>,
+    /// The first line that is cut off.
+    pub(crate) cut: Option<usize>,
+    /// The lines at which the outputs start that are saved rules.
+    pub(super) saved: Vec<usize>,
+    /// The lines at which outputs of filters start that lack lines which other pieces show: someone shortened them.
+    pub(crate) shortened: Vec<usize>,
+    /// The machine that the prompt before the command names.
+    pub(crate) host: Option<String>,
+    /// The machine that the heading before them names.
+    pub(crate) heading: Option<String>,
+    /// Which implementation of iptables has them, by the command or file that they come from.
+    pub(crate) backend: Option<&'static str>,
+}
+
+/// The implementation of iptables that a piece is of.
+pub(super) fn backend(piece: &Piece) -> Option<&'static str> {
+    let file = piece.file.as_deref().unwrap_or_default();
+    let text =
+        format!("{} {}", file.rsplit('/').next().unwrap_or_default(), piece.command.as_deref().unwrap_or_default());
+    match () {
+        () if piece.format == Format::IptablesNft => Some("iptables-nft"),
+        () if text.contains("legacy") => Some("iptables-legacy"),
+        () if text.contains("nft") => Some("iptables-nft"),
+        () => None,
+    }
+}
+
+impl NodeRules {
+    /// Whether others are of the same language, and family where it is iptables.
+    pub(crate) fn is_of_kind(&self, other: &Self) -> bool {
+        let family = |set: &Self| set.rules.iptables().map(|rules| rules.family);
+        self.rules.mode() == other.rules.mode() && family(self) == family(other)
+    }
+
+    /// Their place, in words.
+    pub(crate) fn place(&self) -> String {
+        let file = self.file.as_ref().map(|file| format!("{} ", one_line(file))).unwrap_or_default();
+        format!("{file}line {}, {}", self.first, self.backend.unwrap_or(self.format.words()))
+    }
+
+    /// The file among several.
+    pub fn file(&self) -> Option<&str> {
+        self.file.as_deref()
+    }
+
+    /// Whether they are those of a node, by the machine that the prompt names, or the file's name; `None` if neither names any of the nodes.
+    pub fn is_of_node(&self, node: &str, nodes: &[&str]) -> Option<bool> {
+        let short = |name: &str| name.split('.').next().unwrap_or_default().to_owned();
+        let by_host = |host: &String| {
+            let is_short = |name: &&str| short(name) == short(host);
+            nodes.iter().copied().find(|name| *name == host).or_else(|| nodes.iter().copied().find(is_short))
+        };
+        let is_in_file = |name: &&str| self.file().is_some_and(|file| has_word(file, name));
+        let by_file = || nodes.iter().copied().filter(is_in_file).max_by_key(|name| name.len());
+        self.host.as_ref().and_then(by_host).or_else(by_file).map(|own| own == node)
+    }
+
+    /// The folder of the file among several; empty for a file that is in none.
+    pub(crate) fn folder(&self) -> Option<&str> {
+        self.file().map(folder)
+    }
+
+    /// Whether they may be those of a machine that a prompt names: unless prompts name two.
+    pub(crate) fn may_be_of_host(&self, host: Option<&String>) -> bool {
+        self.host.as_ref().zip(host).is_none_or(|(own, other)| own == other)
+    }
+
+    /// The mode of kube-proxy that writes them, if it is neither iptables nor nftables.
+    pub(crate) fn other_mode(&self) -> Option<&'static str> {
+        let tables = self.rules.iptables()?.tables.iter();
+        let mut chains = tables.flat_map(|table| &table.chains);
+        chains.find_map(|chain| chain.rules.iter().find_map(|rule| other_mode(rule, &chain.name)))
+    }
+
+    /// The line at which they start.
+    pub fn line(&self) -> usize {
+        self.first
+    }
+
+    /// Whether all of their tables are shown whole.
+    pub fn is_whole(&self) -> bool {
+        match &self.rules {
+            Rules::Iptables(parsed) => {
+                let tables = &parsed.rules.tables;
+                !tables.is_empty() && tables.iter().all(|table| self.coverage.has_table(table.name.as_str()))
+            }
+            Rules::Nftables(parsed) => {
+                let tables = &parsed.rules.tables;
+                !tables.is_empty() && tables.iter().all(|table| self.coverage.has_table(nft_table(table.family)))
+            }
+            Rules::OtherTables(_) => false,
+        }
+    }
+
+    /// Whether the table in which kube-proxy translates is shown whole.
+    pub fn has_translations(&self) -> bool {
+        match &self.rules {
+            Rules::Iptables(_) => self.coverage.has_table(TableName::Nat.as_str()),
+            _ => self.is_whole(),
+        }
+    }
+}
+
+/// The mode of kube-proxy, other than iptables and nftables, that writes a rule of a chain.
+pub(crate) fn other_mode(rule: &Rule, chain: &str) -> Option<&'static str> {
+    let of_set = |one: &Match| matches!(one, Match::Set(set) if set.value.name.starts_with("KUBE-"));
+    match () {
+        () if rule.matches.iter().any(of_set) => Some("IPVS"),
+        () if chain.starts_with("KUBE-PORTALS-") => Some("userspace"),
+        () => None,
+    }
+}
+
+/// Whether a text has a name that stands apart.
+pub(crate) fn has_word(text: &str, name: &str) -> bool {
+    let is_apart = |letter: Option<char>| letter.is_none_or(|letter| !letter.is_ascii_alphanumeric());
+    let mut places = text.match_indices(name);
+    places.any(|(at, _)| is_apart(text[..at].chars().next_back()) && is_apart(text[at + name.len()..].chars().next()))
+}
+
+/// The folder of a file.
+pub(super) fn folder(file: &str) -> &str {
+    file.rsplit_once('/').map_or("", |(folder, _)| folder)
+}

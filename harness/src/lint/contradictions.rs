@@ -66,12 +66,10 @@ mod tests {
     fn two_cluster_ips_of_a_port_are_found() {
         let saved = recording("clusterip-three-endpoints/v1.30-iptables");
         assert!(!ids(&saved).contains(&"conflicting-rules"));
-        for chain in
-            ["-A KUBE-SERVICES -d 10.96.0.10/32", "-d 10.96.0.10/32 ! -s", "! -s 10.244.0.0/16 -d 10.96.0.10/32"]
-        {
+        for chain in ["-A KUBE-SERVICES -d 10.96.0.10/32", "! -s 10.244.0.0/16 -d 10.96.0.10/32"] {
+            assert!(saved.contains(chain), "{chain}");
             let other = saved.replacen(chain, &chain.replace("10.96.0.10", "10.96.0.87"), 1);
-            let expected = other != saved;
-            assert_eq!(ids(&other).contains(&"conflicting-rules"), expected, "{chain}");
+            assert!(ids(&other).contains(&"conflicting-rules"), "{chain}");
         }
     }
 

@@ -6,6 +6,10 @@ use super::*;
 use crate::each_file::each_file;
 use crate::evidence::read;
 
+mod copies;
+mod excerpts;
+mod places;
+
 pub(super) fn ids(text: &str) -> Vec<&'static str> {
     lint(&read(text)).into_iter().map(|finding| finding.id).collect()
 }
@@ -328,68 +332,6 @@ fn invented_names_of_chains_are_no_errors(#[case] service: &str, #[case] endpoin
     }
 }
 
-/// Lines of a service in the form of a filter's output, and chains that a listing shows whole.
-const EXCERPT: &str = "\
-$ sudo iptables-save | grep KUBE-SVC-RUKNB3TURLFC6SGL
-:KUBE-SVC-RUKNB3TURLFC6SGL - [0:0]
--A KUBE-SERVICES -d 10.96.77.12/32 -p tcp -m comment --comment \"shop/api:http cluster IP\" -m tcp --dport 80 -j KUBE-SVC-RUKNB3TURLFC6SGL
--A KUBE-SVC-RUKNB3TURLFC6SGL ! -s 10.42.0.0/16 -d 10.96.77.12/32 -p tcp -m comment --comment \"shop/api:http cluster IP\" -m tcp --dport 80 -j KUBE-MARK-MASQ
--A KUBE-SVC-RUKNB3TURLFC6SGL -m comment --comment \"shop/api:http -> 10.42.0.21:8080\" -j KUBE-SEP-OMTEPJMVLX67WSYN
-";
-
-/// What a listing shows of a chain is all of it, also in an excerpt.
-#[rstest]
-#[case::forward(
-    "filter",
-    "FORWARD (policy DROP)",
-    "ACCEPT all -- 0.0.0.0/0 0.0.0.0/0 ctstate RELATED,ESTABLISHED",
-    "missing-jump"
-)]
-#[case::masquerade(
-    "nat",
-    "KUBE-POSTROUTING (1 references)",
-    "RETURN all -- 0.0.0.0/0 0.0.0.0/0 mark match ! 0x4000/0x4000\nMARK all -- 0.0.0.0/0 0.0.0.0/0 MARK xor 0x4000",
-    "missing-rule"
-)]
-fn chains_of_an_excerpt_that_are_whole_are_judged(
-    #[case] table: &str,
-    #[case] chain: &str,
-    #[case] rules: &str,
-    #[case] expected: &str,
-) {
-    let name = chain.split(' ').next().unwrap();
-    let listing = |rules: &str| {
-        format!(
-            "$ iptables -t {table} -nL {name}\nChain {chain}\ntarget     prot opt source               destination\n{rules}\n{EXCERPT}"
-        )
-    };
-    assert!(ids(&listing(rules)).contains(&expected), "{:?}", lint(&read(&listing(rules))));
-    assert!(!ids(EXCERPT).contains(&expected));
-    // Text that was cut may have the rule.
-    assert!(!ids(&listing(&format!("{rules}\n..."))).contains(&expected));
-}
-
-/// A filter's output that lacks what it passes, as another command shows, was shortened: what it lacks is no defect.
-#[test]
-fn the_output_of_a_filter_that_was_shortened_is_no_evidence_of_absence() {
-    let hairpin = "$ iptables-save | grep KUBE-SEP-OMTEPJMVLX67WSYN\n\
-        -A KUBE-SEP-OMTEPJMVLX67WSYN -s 10.42.0.21/32 -m comment --comment \"shop/api:http\" -j KUBE-MARK-MASQ\n\
-        -A KUBE-SEP-OMTEPJMVLX67WSYN -p tcp -m comment --comment \"shop/api:http\" -m tcp -j DNAT --to-destination 10.42.0.21:8080\n\
-        -A KUBE-SVC-RUKNB3TURLFC6SGL -m comment --comment \"shop/api:http -> 10.42.0.21:8080\" -j KUBE-SEP-OMTEPJMVLX67WSYN\n";
-    let marks = "$ iptables-save | grep KUBE-MARK-MASQ\n-A KUBE-MARK-MASQ -j MARK --set-xmark 0x4000/0x4000\n";
-    let missing = |text: &str| ids(text).into_iter().filter(|id| *id == "missing-rule").count();
-    // Without the line of the endpoint in another output, these would be all lines.
-    let without_hairpin =
-        hairpin.lines().filter(|line| !line.contains("KUBE-MARK-MASQ")).map(|line| format!("{line}\n"));
-    let excerpt = EXCERPT.lines().filter(|line| !line.contains("KUBE-MARK-MASQ")).map(|line| format!("{line}\n"));
-    let excerpt: String = excerpt.collect();
-    let consistent = without_hairpin.collect::<String>() + marks + &excerpt;
-    assert!(missing(&consistent) > 0, "{:?}", lint(&read(&consistent)));
-    let shortened = format!("{hairpin}{marks}{excerpt}");
-    assert_eq!(missing(&shortened), 0, "{:?}", lint(&read(&shortened)));
-    assert!(ids(&shortened).contains(&"cut-off"));
-}
-
 /// A node whose rules drop what comes for a pod that it has does not do as intended: kube-proxy does not take the pod for local.
 #[test]
 fn a_drop_on_the_node_of_the_endpoint_is_an_error_and_no_contradiction() {
@@ -414,47 +356,6 @@ fn a_drop_on_the_node_of_the_endpoint_is_an_error_and_no_contradiction() {
     assert!(here[0].message.contains("10.244.1.10:8080 on this node"), "{here:?}");
     let elsewhere = of_node("node-2");
     assert_eq!(elsewhere.iter().map(|one| one.id).collect::<Vec<_>>(), ["local-drop"], "{elsewhere:?}");
-}
-
-const FORWARD: &str = "Chain FORWARD (policy ACCEPT)
-target     prot opt source               destination
-ACCEPT     all  --  master.novalocal/16  anywhere
-ACCEPT     all  --  anywhere             master.novalocal/16
-ACCEPT     all  --  anywhere             anywhere
-ACCEPT     all  --  anywhere             anywhere
-";
-
-/// Docker's rules differ in their interfaces, which `iptables -L` shows with `-v` only.
-#[rstest]
-#[case::without_interfaces(FORWARD, &[])]
-#[case::own("Chain OUTPUT (policy ACCEPT)\ntarget prot opt source destination\nKUBE-FIREWALL all -- anywhere anywhere\nKUBE-FIREWALL all -- anywhere anywhere\n", &["duplicate-rules"])]
-#[case::with_interfaces("Chain FORWARD (policy ACCEPT 0 packets, 0 bytes)\n pkts bytes target prot opt in out source destination\n 0 0 ACCEPT all -- docker0 !docker0 anywhere anywhere\n 0 0 ACCEPT all -- docker0 docker0 anywhere anywhere\n", &[])]
-#[case::with_equal_ones("Chain FORWARD (policy ACCEPT 0 packets, 0 bytes)\n pkts bytes target prot opt in out source destination\n 0 0 ACCEPT all -- docker0 docker0 anywhere anywhere\n 0 0 ACCEPT all -- docker0 docker0 anywhere anywhere\n", &["duplicate-rules"])]
-#[case::of_a_filter("# iptables -L -n | grep dropping\nDROP all -- 0.0.0.0/0 0.0.0.0/0 /* kubernetes firewall for dropping marked packets */ mark match 0x8000/0x8000\nDROP all -- 0.0.0.0/0 0.0.0.0/0 /* kubernetes firewall for dropping marked packets */ mark match 0x8000/0x8000\n", &["duplicate-rules"])]
-fn rows_of_a_listing_are_the_same_rule_if_they_surely_are(#[case] listing: &str, #[case] expected: &[&str]) {
-    assert_eq!(ids(listing), expected, "{:?}", lint(&read(listing)));
-}
-
-/// A copy counts no more packets than the rule before it: one that does is the same rule at a later time. A whole chain was listed once, and
-/// new jumps are added first.
-#[rstest]
-#[case::later("[0:0]", "[3:445]", false, false)]
-#[case::copy("[3:445]", "[0:0]", false, true)]
-#[case::in_a_whole_chain("[0:0]", "[3:445]", true, true)]
-fn counters_tell_a_copy_from_a_later_listing(
-    #[case] first: &str,
-    #[case] second: &str,
-    #[case] is_whole: bool,
-    #[case] expected: bool,
-) {
-    let jump = "-A KUBE-NODEPORTS -p tcp -m comment --comment \"default/nginx\" -m tcp --dport 30080 -j KUBE-SVC-2CMXP7HKUVJN7L6M";
-    let (start, end) = if is_whole {
-        ("*nat\n:KUBE-NODEPORTS - [0:0]\n:KUBE-SVC-2CMXP7HKUVJN7L6M - [0:0]\n", "COMMIT\n")
-    } else {
-        ("", "")
-    };
-    let text = format!("{start}{first} {jump}\n{second} {jump}\n{end}");
-    assert_eq!(ids(&text).contains(&"duplicate-rules"), expected, "{:?}", lint(&read(&text)));
 }
 
 /// The API server's EndpointSlice names no node, so from 1.36 on the rules do not masquerade its connections to itself, and need not.
@@ -486,52 +387,4 @@ fn a_chain_of_a_service_without_rules_is_found(#[case] golden: &str, #[case] rul
         assert_eq!((one.id, one.severity), ("broken-balancing", Severity::Error));
         assert!(line.contains("-j KUBE-SVC-") || line.contains("goto service-"), "{line}");
     }
-}
-
-const WEB: &str = r#"$ iptables-save | grep web
--A KUBE-SERVICES -d 10.96.0.80/32 -p tcp -m comment --comment "default/web cluster IP" -m tcp --dport 80 -j KUBE-SVC-LOLE4ISW44XBNF3G
--A KUBE-SVC-LOLE4ISW44XBNF3G -m comment --comment "default/web -> 10.244.1.5:8080" -m statistic --mode random --probability 0.50000000000 -j KUBE-SEP-XDTCCSUWCBYQSDDM
--A KUBE-SVC-LOLE4ISW44XBNF3G -m comment --comment "default/web -> 10.244.2.7:8080" -j KUBE-SEP-C5WAZN3ELFVDI7L3
-"#;
-
-/// A missing rule is reported at the rule, chain or set that it belongs to, not at the first line of the text.
-#[test]
-fn what_is_missing_is_reported_where_it_belongs() {
-    let found = lint(&read(WEB));
-    let missing: Vec<&Finding> = found.iter().filter(|one| one.id == "missing-rule").collect();
-    assert!(missing.len() > 1, "{found:?}");
-    for one in missing {
-        let line = WEB.lines().nth(one.place.line - 1).unwrap();
-        let is_of_endpoint = ["10.244.1.5:8080", "10.244.2.7:8080"].iter().find(|own| one.message.contains(*own));
-        assert!(is_of_endpoint.is_none_or(|own| line.contains(own)), "{}: {line}", one.message);
-        assert!(line.starts_with("-A KUBE-SVC-"), "{}: {line}", one.message);
-    }
-    let path = "../rules/tests/golden/small-cluster/v1.36-nftables/nft-ruleset.txt";
-    let text = std::fs::read_to_string(path).unwrap();
-    let found = lint(&read(&without(&text, &["jump filter-prerouting-pre-dnat", "chain filter-prerouting {"])));
-    assert!(found.iter().all(|one| !matches!(one.id, "missing-rule" | "deviation") || one.place.line > 1), "{found:?}");
-}
-
-/// Lines of rules that could not be read are one finding for each reason, which asks for what prints such rules.
-#[test]
-fn unread_lines_of_one_reason_are_one_finding() {
-    let path = "../rules/tests/golden/small-cluster/v1.36-nftables/nft-ruleset.txt";
-    let text = std::fs::read_to_string(path).unwrap();
-    let stray =
-        "\t\tip saddr 10.244.1.2 jump mark-for-masquerade\n\t\tmeta l4proto tcp dnat to 10.244.1.2:8080\n\t}\n\n";
-    let found = lint(&read(&format!("$ nft list ruleset | tail\n{stray}{text}")));
-    let unread: Vec<&Finding> = found.iter().filter(|one| one.id == "rules-not-read").collect();
-    let [one] = unread.as_slice() else { panic!("{found:?}") };
-    assert!(one.message.starts_with("2 lines not read, last at line 3: "), "{}", one.message);
-    assert_eq!(one.ask(), "the whole output of `nft list ruleset` on that node");
-}
-
-/// Reporters shorten copies of a rule.
-#[rstest]
-#[case::saved("-A KUBE-MARK-DROP -j MARK --set-xmark 0x8000/0x8000\n<repeated>\n-A KUBE-MARK-MASQ -j MARK --set-xmark 0x4000/0x4000\n", &["duplicate-rules"])]
-#[case::counted("-A KUBE-MARK-DROP -j MARK --set-xmark 0x8000/0x8000\n[repeated 40 times]\n", &["duplicate-rules"])]
-#[case::listed("Chain KUBE-FIREWALL (2 references)\ntarget prot opt source destination\nDROP all -- anywhere anywhere /* kubernetes firewall for dropping marked packets */ mark match 0x8000/0x8000\n(repeated)\n", &["duplicate-rules"])]
-#[case::nothing_before("<repeated>\n-A KUBE-MARK-DROP -j MARK --set-xmark 0x8000/0x8000\n", &[])]
-fn lines_that_stand_for_copies_are_read_as_such(#[case] text: &str, #[case] expected: &[&str]) {
-    assert_eq!(ids(text), expected, "{:?}", lint(&read(text)));
 }

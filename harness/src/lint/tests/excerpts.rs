@@ -1,0 +1,65 @@
+//! Parts of rules: chains that a part shows whole, and outputs that someone shortened.
+
+use super::*;
+
+/// Lines of a service in the form of a filter's output, and chains that a listing shows whole.
+const EXCERPT: &str = "\
+$ sudo iptables-save | grep KUBE-SVC-RUKNB3TURLFC6SGL
+:KUBE-SVC-RUKNB3TURLFC6SGL - [0:0]
+-A KUBE-SERVICES -d 10.96.77.12/32 -p tcp -m comment --comment \"shop/api:http cluster IP\" -m tcp --dport 80 -j KUBE-SVC-RUKNB3TURLFC6SGL
+-A KUBE-SVC-RUKNB3TURLFC6SGL ! -s 10.42.0.0/16 -d 10.96.77.12/32 -p tcp -m comment --comment \"shop/api:http cluster IP\" -m tcp --dport 80 -j KUBE-MARK-MASQ
+-A KUBE-SVC-RUKNB3TURLFC6SGL -m comment --comment \"shop/api:http -> 10.42.0.21:8080\" -j KUBE-SEP-OMTEPJMVLX67WSYN
+";
+
+/// What a listing shows of a chain is all of it, also in an excerpt.
+#[rstest]
+#[case::forward(
+    "filter",
+    "FORWARD (policy DROP)",
+    "ACCEPT all -- 0.0.0.0/0 0.0.0.0/0 ctstate RELATED,ESTABLISHED",
+    "missing-jump"
+)]
+#[case::masquerade(
+    "nat",
+    "KUBE-POSTROUTING (1 references)",
+    "RETURN all -- 0.0.0.0/0 0.0.0.0/0 mark match ! 0x4000/0x4000\nMARK all -- 0.0.0.0/0 0.0.0.0/0 MARK xor 0x4000",
+    "missing-rule"
+)]
+fn chains_of_an_excerpt_that_are_whole_are_judged(
+    #[case] table: &str,
+    #[case] chain: &str,
+    #[case] rules: &str,
+    #[case] expected: &str,
+) {
+    let name = chain.split(' ').next().unwrap();
+    let listing = |rules: &str| {
+        format!(
+            "$ iptables -t {table} -nL {name}\nChain {chain}\ntarget     prot opt source               destination\n{rules}\n{EXCERPT}"
+        )
+    };
+    assert!(ids(&listing(rules)).contains(&expected), "{:?}", lint(&read(&listing(rules))));
+    assert!(!ids(EXCERPT).contains(&expected));
+    // Text that was cut may have the rule.
+    assert!(!ids(&listing(&format!("{rules}\n..."))).contains(&expected));
+}
+
+/// A filter's output that lacks what it passes, as another command shows, was shortened: what it lacks is no defect.
+#[test]
+fn the_output_of_a_filter_that_was_shortened_is_no_evidence_of_absence() {
+    let hairpin = "$ iptables-save | grep KUBE-SEP-OMTEPJMVLX67WSYN\n\
+        -A KUBE-SEP-OMTEPJMVLX67WSYN -s 10.42.0.21/32 -m comment --comment \"shop/api:http\" -j KUBE-MARK-MASQ\n\
+        -A KUBE-SEP-OMTEPJMVLX67WSYN -p tcp -m comment --comment \"shop/api:http\" -m tcp -j DNAT --to-destination 10.42.0.21:8080\n\
+        -A KUBE-SVC-RUKNB3TURLFC6SGL -m comment --comment \"shop/api:http -> 10.42.0.21:8080\" -j KUBE-SEP-OMTEPJMVLX67WSYN\n";
+    let marks = "$ iptables-save | grep KUBE-MARK-MASQ\n-A KUBE-MARK-MASQ -j MARK --set-xmark 0x4000/0x4000\n";
+    let missing = |text: &str| ids(text).into_iter().filter(|id| *id == "missing-rule").count();
+    // Without the line of the endpoint in another output, these would be all lines.
+    let without_hairpin =
+        hairpin.lines().filter(|line| !line.contains("KUBE-MARK-MASQ")).map(|line| format!("{line}\n"));
+    let excerpt = EXCERPT.lines().filter(|line| !line.contains("KUBE-MARK-MASQ")).map(|line| format!("{line}\n"));
+    let excerpt: String = excerpt.collect();
+    let consistent = without_hairpin.collect::<String>() + marks + &excerpt;
+    assert!(missing(&consistent) > 0, "{:?}", lint(&read(&consistent)));
+    let shortened = format!("{hairpin}{marks}{excerpt}");
+    assert_eq!(missing(&shortened), 0, "{:?}", lint(&read(&shortened)));
+    assert!(ids(&shortened).contains(&"cut-off"));
+}

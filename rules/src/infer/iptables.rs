@@ -34,6 +34,7 @@ pub(super) fn read(rules: &RuleSet) -> Inferred {
         rejected: BTreeSet::new(),
         dropped: BTreeSet::new(),
         firewalls: BTreeSet::new(),
+        node_ports: BTreeMap::new(),
         health_checks: BTreeMap::new(),
     };
     for table in &rules.tables {
@@ -75,6 +76,8 @@ struct Reader<'a> {
     dropped: BTreeSet<ChainHash>,
     /// The service ports with chains of source ranges.
     firewalls: BTreeSet<ChainHash>,
+    /// The service port whose rules for a node port come first.
+    node_ports: BTreeMap<(Protocol, u16), ChainHash>,
     /// The ports of health checks without a comment, each with the number of its rules.
     health_checks: BTreeMap<u16, usize>,
 }
@@ -229,15 +232,18 @@ impl<'a> Reader<'a> {
         {
             let hash = port.hash;
             self.served.extend(hash);
-            let is_taken = |other: &InferredPort| {
-                other.hash != hash && other.node_port == Some(frontend.port) && other.protocol == frontend.protocol
-            };
-            // The rules that come first get all connections.
-            let is_shadowed = self.ports.values().any(is_taken);
-            if let Some(port) = hash.and_then(|hash| self.ports.get_mut(&hash)) {
-                let place = if is_shadowed { &mut port.shadowed_node_port } else { &mut port.node_port };
-                *place = Some(frontend.port);
+            if let Some(hash) = hash {
+                self.give_node_port(hash, frontend);
             }
+        }
+    }
+
+    /// Gives a service port a node port; of several, the one whose rules come first gets all connections.
+    fn give_node_port(&mut self, hash: ChainHash, Frontend { protocol, port: number, .. }: Frontend) {
+        let first = *self.node_ports.entry((protocol, number)).or_insert(hash);
+        if let Some(port) = self.ports.get_mut(&hash) {
+            let place = if first == hash { &mut port.node_port } else { &mut port.shadowed_node_port };
+            *place = Some(number);
         }
     }
 
@@ -301,6 +307,9 @@ impl<'a> Reader<'a> {
         let hash = port.hash;
         if let (Some(hash), Some(ip)) = (hash, frontend.address.filter(|_| is_internal)) {
             self.cluster_ips.leads(hash, rule, ip);
+        }
+        if let (Some(hash), None) = (hash, frontend.address) {
+            self.node_ports.entry((frontend.protocol, frontend.port)).or_insert(hash);
         }
         self.rejected.extend(hash.filter(|_| !is_dropped));
     }

@@ -80,7 +80,7 @@ pub(super) fn command(line: &str) -> Option<Command> {
     let mut words =
         rest.split_whitespace().skip_while(|word| matches!(*word, "sudo" | "-E" | "exec") || word.contains('='));
     let program = words.next()?;
-    let program = program.rsplit('/').next().unwrap_or(program);
+    let program = after_path(program);
     let is_known = PROGRAMS.contains(&program);
     let argument = words.next();
     let has_arguments = match (program, argument) {
@@ -121,8 +121,7 @@ pub(super) fn command(line: &str) -> Option<Command> {
 
 /// The machine that a command runs another one on: `docker exec -it NAME iptables-save`, `ssh root@NAME ...`, `kubectl debug node/NAME ...`.
 fn machine_of(program: &str, text: &str) -> Option<String> {
-    let mut words =
-        text.split_whitespace().skip_while(|word| word.rsplit('/').next() != Some(program)).skip(1).peekable();
+    let mut words = text.split_whitespace().skip_while(|word| after_path(word) != program).skip(1).peekable();
     let options: &[&str] = match program {
         "docker" | "podman" | "nerdctl" => {
             words.find(|word| *word == "exec")?;
@@ -204,7 +203,7 @@ fn is_host(before: &str) -> bool {
 /// Whether a text starts with a program that people run where Services fail.
 fn is_program(text: &str) -> bool {
     let program = text.split_whitespace().find(|word| !matches!(*word, "sudo" | "-E" | "exec")).unwrap_or_default();
-    PROGRAMS.contains(&program.rsplit('/').next().unwrap_or(program))
+    PROGRAMS.contains(&after_path(program))
 }
 
 /// Names in prompts that are shells, not machines.

@@ -1,5 +1,7 @@
 //! `iptables -L`, with and without `-n`, `-v` and `--line-numbers`; grepped, or through `column -t`.
 
+use std::borrow::Cow;
+
 use svclab_rules::coverage::Coverage;
 use svclab_rules::iptables::{Listing, ListingLine, ListingReader};
 
@@ -80,7 +82,7 @@ fn rows(
     mends: &mut Vec<(usize, RepairSet)>,
 ) -> usize {
     let (mut at, mut taken) = (0, 0);
-    let mut last_row: Option<String> = None;
+    let mut last_row: Option<Cow<'_, str>> = None;
     while let Some(line) = lines.get(at) {
         if line.is_fence() || (at > 0 && command(line.text.trim()).is_some()) {
             break;
@@ -104,9 +106,10 @@ fn rows(
             taken = at;
             continue;
         }
-        let row = joined.as_deref().unwrap_or(&line.text);
-        let kind = reader.line(line.number, row);
-        last_row = (kind == ListingLine::Rule).then(|| row.to_owned());
+        let is_joined = joined.is_some();
+        let row = joined.map_or(Cow::Borrowed(&*line.text), Cow::Owned);
+        let kind = reader.line(line.number, &row);
+        last_row = (kind == ListingLine::Rule).then_some(row);
         match kind {
             ListingLine::Other => {
                 // A line between rows was not read; after a blank line, or before something else, the listing is over.
@@ -129,7 +132,7 @@ fn rows(
             }
             ListingLine::Chain | ListingLine::Columns | ListingLine::Rule => {}
         }
-        if joined.is_some() {
+        if is_joined {
             mends.push((line.number, RepairSet::default().with(Repair::Wrapped)));
         }
         at += count;

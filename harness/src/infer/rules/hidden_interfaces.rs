@@ -7,7 +7,6 @@ use svclab_rules::coverage::Coverage;
 use svclab_rules::iptables::{Chain, ChainKind, Match, Negatable, Rule, RuleSet, TableName, Target};
 use svclab_rules::ruleset::Rules;
 
-use super::dump::Dump;
 use crate::evidence::NodeRules;
 use crate::text::counted;
 
@@ -47,7 +46,7 @@ pub(super) fn with_those_of_pods(mut part: NodeRules) -> NodeRules {
 }
 
 /// What was assumed of the interface of pods, in words.
-pub(super) fn words(dumps: &[Dump]) -> Option<String> {
+pub(super) fn words<'n>(parts: impl IntoIterator<Item = &'n NodeRules>) -> Option<String> {
     let hides = |part: &NodeRules| {
         let tables = part.rules.iptables().and_then(|rules| rules.table(TableName::Nat));
         let mut chains = tables.into_iter().flat_map(|table| &table.chains);
@@ -56,8 +55,7 @@ pub(super) fn words(dumps: &[Dump]) -> Option<String> {
             part.coverage.hides_interfaces(TableName::Nat.as_str(), &chain.name) && chain.rules.iter().any(is_added)
         })
     };
-    let is_assumed = dumps.iter().flat_map(|dump| &dump.parts).any(hides);
-    is_assumed.then(|| {
+    parts.into_iter().any(hides).then(|| {
         format!("kube-proxy recognises pods by the interface {OF_PODS}: `iptables -L` shows interfaces only with `-v`")
     })
 }

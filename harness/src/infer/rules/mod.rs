@@ -115,7 +115,7 @@ pub(super) fn from_dumps(sides: &[(Vec<Dump>, &Path)], objects: &Objects) -> Res
     assumptions
         .extend(objects::made_up_words(&made_up, &inferred, &scenario.cluster).into_iter().map(Assumption::Assumed));
     assumptions.extend(settings);
-    assumptions.extend(hidden_interfaces::words(dumps).map(Assumption::Assumed));
+    assumptions.extend(hidden_interfaces::words(dumps.iter().flat_map(|dump| &dump.parts)).map(Assumption::Assumed));
     assumptions.extend(bridge.map(|name| Assumption::Assumed(format!("pods are connected to a bridge {name}"))));
     let of_side = |(dumps, path): &(Vec<Dump>, &Path)| {
         let mut scenario = scenario.clone();

@@ -32,6 +32,17 @@ impl TableName {
         }
     }
 
+    /// Returns the table that has built-in chains, by those that no other table has together; `None` if they are those of several tables.
+    pub fn of_builtin_chains(has: impl Fn(&str) -> bool) -> Option<Self> {
+        match (has("PREROUTING"), has("FORWARD"), has("POSTROUTING"), has("OUTPUT")) {
+            (true, true, ..) | (_, true, true, _) => Some(Self::Mangle),
+            (_, _, true, _) => Some(Self::Nat),
+            (true, false, false, true) => Some(Self::Raw),
+            (false, true, ..) => Some(Self::Filter),
+            _ => None,
+        }
+    }
+
     /// Returns the built-in chains, in hook order.
     pub fn builtin_chains(self) -> &'static [&'static str] {
         match self {

@@ -328,13 +328,7 @@ fn between(lines: &[Line<'_>]) -> Option<usize> {
 /// The table of `iptables -S`, by its built-in chains.
 fn table_of(lines: &[(usize, Cow<'_, str>)]) -> Option<TableName> {
     let has = |chain: &str| lines.iter().any(|(_, text)| text.trim_start().starts_with(&format!("-P {chain} ")));
-    match (has("PREROUTING"), has("FORWARD"), has("POSTROUTING"), has("OUTPUT")) {
-        (true, true, ..) => Some(TableName::Mangle),
-        (_, _, true, _) => Some(TableName::Nat),
-        (true, false, false, true) => Some(TableName::Raw),
-        (false, true, ..) => Some(TableName::Filter),
-        _ => None,
-    }
+    TableName::of_builtin_chains(has)
 }
 
 /// The rules as those of the family in which more of them can be read.

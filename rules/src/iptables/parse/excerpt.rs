@@ -300,21 +300,20 @@ fn headless_table(lines: &[(usize, &str)]) -> Option<TableName> {
     if lines[end].1.trim() != "COMMIT" {
         return None;
     }
-    let heading = |line: &'_ str| line.trim().strip_prefix(':')?.split(' ').next().map(str::to_owned);
     let certain = |line: &str| match heading(line) {
-        Some(chain) => tables::alone(&chain),
+        Some(chain) => tables::alone(chain),
         None => tables::certain(line.split_once("-A ")?.1.split(' ').next()?, line),
     };
     let votes: Vec<TableName> = own.iter().filter_map(|(_, line)| certain(line)).collect();
     let count = |table: &TableName| votes.iter().filter(|vote| *vote == table).count();
     let most = TableName::ALL.into_iter().max_by_key(count).filter(|table| count(table) > 0);
-    let has = |chain: &str| own.iter().any(|(_, line)| heading(line).is_some_and(|name| name == chain));
-    most.or(match (has("FORWARD"), has("POSTROUTING")) {
-        (true, true) => Some(TableName::Mangle),
-        (true, false) => Some(TableName::Filter),
-        (false, true) => Some(TableName::Nat),
-        (false, false) => None,
-    })
+    let has = |chain: &str| own.iter().any(|(_, line)| heading(line) == Some(chain));
+    most.or_else(|| TableName::of_builtin_chains(has))
+}
+
+/// Returns the chain of a heading: `:INPUT ACCEPT [0:0]`.
+fn heading(line: &str) -> Option<&str> {
+    line.trim().strip_prefix(':')?.split(' ').next()
 }
 
 /// Names of kube-proxy's chains that rules lead to, next to those of [`ChainKind`].

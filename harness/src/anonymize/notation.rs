@@ -2,7 +2,7 @@
 //!
 //! - in names of machines and pods: `ip-10-0-1-5`, `fd00-10-244--2.default.pod`; in those of variables: `ETCD_10_0_1_5_HOST`;
 //! - in names of reverse zones, whole or in part: `5.1.0.10.in-addr.arpa`, `8.b.d.0.1.0.0.2.ip6.arpa`;
-//! - in patterns, whole or in part: `10\\.43\\.0\\.1`, `10\\.43\\.`, `10.43.0.x`, `10.43.*`.
+//! - in patterns, whole or in part: `10\.43\.0\.1`, `10\.43\.`, `10.43.0.x`, `10.43.*`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -24,7 +24,7 @@ pub(super) enum Notation {
     Reversed,
     /// `10.43`, before `.x` or `.*`; only the numbers of the network's prefix.
     Partial,
-    /// `10\\.43`; of a network, only the numbers of its prefix.
+    /// `10\.43`; of a network, only the numbers of its prefix.
     Escaped,
 }
 
@@ -183,6 +183,7 @@ mod tests {
             assert_eq!(notation.write(ip.into()), text[..length]);
         }
     }
+
     #[rstest]
     #[case(r"10\.43\.|x", Some(("10.43.0.0/16", r"10\.43")))]
     #[case(r"10\.43\.0\.1$", Some(("10.43.0.1/32", r"10\.43\.0\.1")))]

@@ -450,7 +450,6 @@ mod tests {
         assert_eq!(found, expected);
     }
 
-    /// An ordinary word that is a name somewhere is one where its place says so.
     #[rstest]
     #[case("2026-06-19T13:31:24.986086273Z stderr F shopfront", &["shopfront"])]
     #[case("at 2026-06-19T13:31:24+02:00 webshop.go:12] x", &[])]
@@ -460,6 +459,7 @@ mod tests {
         assert_eq!(found.into_iter().map(|found| &text[found.at]).collect::<Vec<_>>(), expected);
     }
 
+    /// An ordinary word that is a name somewhere is one where its place says so.
     #[rstest]
     #[case::sentence("it should work in front of work", Wording::Sentence, &[])]
     #[case::in_quotes("goes to `work`, not \"front\"", Wording::Sentence, &["work", "front"])]

@@ -183,6 +183,7 @@ pub(crate) enum Complaint {
 pub(crate) struct Failure {
     /// The line, from 1.
     pub(crate) line: usize,
+    /// What kind of failure it is.
     pub(crate) complaint: Complaint,
     /// What failed, as the log says it.
     pub(crate) what: String,

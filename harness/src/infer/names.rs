@@ -18,8 +18,9 @@ fn is_verified(port: &InferredPort) -> bool {
     port.hash.is_none_or(|hash| names.iter().any(|name| ChainHash::for_service_port(name, port.protocol) == hash))
 }
 
-/// Names the Services of ports: as the object with their cluster IP; without a name, as the one with the hash, node port or address; else by the hash of their chains where it is a usual one and not that of the
-/// comment; and as the API accepts it. Returns what was changed.
+/// Names the Services of ports: as the object with their cluster IP; without a name, as the one with the hash, node port or
+/// address; else by the hash of their chains where it is a usual one and not that of the comment; and as the API accepts it.
+/// Returns what was changed.
 pub(super) fn adopt_names(
     inferred: &mut Inferred,
     objects: &[(ObjectName, Vec<IpAddr>)],

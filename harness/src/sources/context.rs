@@ -41,6 +41,7 @@ struct Repaired<'a> {
 }
 
 impl<'a> Repaired<'a> {
+    /// `None` if there is no deviation.
     fn of(network: &Network<'a>) -> Option<Self> {
         let deviations = network.topology().deviations();
         let all = || network.without_deviations(&deviations);

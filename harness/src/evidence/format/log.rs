@@ -137,7 +137,7 @@ const COMPLAINTS: [(&str, Complaint); 5] = [
     ("can't open port", Complaint::PortInUse),
 ];
 
-/// A message of a line without what klog writes before it.
+/// The failure that a line of kube-proxy's names by words of [`COMPLAINTS`]; klog's heading is left out of the message.
 fn complaint(line: &Line<'_>) -> Option<Failure> {
     let text = line.text.trim();
     let (_, complaint) = COMPLAINTS.iter().find(|(words, _)| text.contains(words))?;

@@ -22,9 +22,10 @@ struct Known {
     is_control_plane: bool,
 }
 
-/// Puts the machines that rules show onto the nodes that objects name: a machine is the node that has its address, a pod or a range of it, else one
-/// of which nothing is known. One that was made up for endpoints elsewhere is a new node where there is no other. Nodes get the addresses and ranges that they lack, and endpoints their node. Returns the nodes that were
-/// chosen without such a sign, in words.
+/// Puts the machines that rules show onto the nodes that objects name: a machine is the node that has its address, a pod or a
+/// range of it, else one of which nothing is known. One that was made up for endpoints elsewhere is a new node where there is no
+/// other. Nodes get the addresses and ranges that they lack, and endpoints their node. Returns the nodes that were chosen without
+/// such a sign, in words.
 pub(super) fn place(
     machines: &[Machine],
     made_up: &BTreeMap<Family, IpAddr>,

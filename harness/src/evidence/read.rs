@@ -18,9 +18,18 @@ use super::repairs::RepairSet;
 use super::warnings;
 use super::wrapped_nft;
 use super::{hosts, releases};
+use crate::text::counted;
+
+/// The most pieces of a text: a dump has hundreds. Headings without contents, one on a line, would take 200 times the memory of their text.
+const MAX_PIECES: usize = 100_000;
 
 /// Reads a text of any kind. It never fails: what is not evidence is prose, and what cannot be read is listed.
 pub fn read(text: &str) -> Evidence {
+    read_pieces(text, MAX_PIECES)
+}
+
+/// Reads a text up to a number of pieces.
+pub(super) fn read_pieces(text: &str, limit: usize) -> Evidence {
     if let Some(evidence) = whole(text) {
         return evidence;
     }
@@ -37,8 +46,13 @@ pub fn read(text: &str) -> Evidence {
         is_adjacent: false,
     };
     let mut at = 0;
-    while at < lines.len() {
+    while at < lines.len() && reader.evidence.pieces.len() < limit {
         at += reader.next(&lines, at);
+    }
+    if let Some(line) = lines.get(at) {
+        let rest = counted(lines.len() - at, "line");
+        let reason = format!("the text has more than {limit} pieces: {rest} from here on not read");
+        reader.evidence.unread.push(Unread { file: None, line: line.number, text: line.raw.to_owned(), reason });
     }
     families::assign(&mut reader.evidence, None);
     reader.evidence

@@ -196,3 +196,15 @@ fn a_shortened_rule_is_not_a_cut() {
     let reasons: Vec<&str> = evidence.unread.iter().map(|unread| &*unread.reason).collect();
     assert_eq!(reasons, ["a part of the rule is left out"; 2]);
 }
+
+/// What is not read is listed, also where a text has more pieces than any dump.
+#[test]
+fn the_rest_of_a_text_with_too_many_pieces_is_unread() {
+    let evidence = read::read_pieces("chain a {\nchain a {\nchain a {\nchain a {\n", 2);
+    assert_eq!(evidence.pieces.len(), 2);
+    let [rest] = evidence.unread.as_slice() else { panic!("{:?}", evidence.unread) };
+    assert_eq!(
+        (rest.line, rest.reason.as_str()),
+        (3, "the text has more than 2 pieces: 2 lines from here on not read")
+    );
+}

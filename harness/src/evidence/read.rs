@@ -99,6 +99,8 @@ struct Source {
     command: Command,
     /// Its line, until it was reported that any rule may be left out of its output.
     filtered: Option<Unread>,
+    /// Whether lines of its output are left out before the next ones.
+    has_gap: bool,
 }
 
 impl Source {
@@ -110,7 +112,7 @@ impl Source {
             }
             _ => None,
         };
-        Self { command, filtered }
+        Self { command, filtered, has_gap: false }
     }
 }
 
@@ -139,7 +141,14 @@ impl Reader {
             }
             return self.prose(line);
         }
-        let context = Context { command: self.source.as_ref().map(|source| source.command.clone()) };
+        if line.is_ellipsis() {
+            self.source.iter_mut().for_each(|source| source.has_gap = true);
+        }
+        let source = self.source.as_ref();
+        let context = Context {
+            command: source.map(|source| source.command.clone()),
+            has_gap: source.is_some_and(|source| source.has_gap),
+        };
         let mut block = format::read(&lines[at..], &context);
         if block.as_ref().is_some_and(|block| context.command.is_some_and(|command| !command.may_print(block.format))) {
             self.source = None;

@@ -184,6 +184,16 @@ mod tests {
         assert_eq!(ids(&text), ["no-services"]);
     }
 
+    /// Without rows, a listed chain may be the one of table filter, which has no rule where all Services have endpoints.
+    #[rstest]
+    #[case::unknown("", "", &[])]
+    #[case::after_another("", "Chain KUBE-FORWARD (1 references)\ntarget     prot opt source               destination\nDROP       all  --  anywhere             anywhere             ctstate INVALID\n\n", &[])]
+    #[case::by_command("$ iptables -t nat -L KUBE-SERVICES\n", "", &["no-services"])]
+    fn an_empty_chain_is_that_of_its_table(#[case] command: &str, #[case] before: &str, #[case] expected: &[&str]) {
+        let chain = "Chain KUBE-SERVICES (2 references)\ntarget     prot opt source               destination\n";
+        assert_eq!(ids(&format!("{command}{before}{chain}")), expected);
+    }
+
     #[test]
     fn a_warning_of_tables_of_the_other_backend_is_found() {
         let warning = "# Warning: iptables-legacy tables present, use iptables-legacy-save to see them\n";

@@ -111,6 +111,10 @@ fn rows(
         let kind = reader.line(line.number, &row);
         last_row = (kind == ListingLine::Rule).then_some(row);
         match kind {
+            ListingLine::Other if at == taken && is_end(&lines[at + 1..]) && reader.end(line.number, &line.text) => {
+                mends.push((line.number, RepairSet::default().with(Repair::Cut)));
+                unread.push((at, "the row is cut off".to_owned()));
+            }
             ListingLine::Other => {
                 // A line between rows was not read; after a blank line, or before something else, the listing is over.
                 let is_between = at == taken
@@ -139,6 +143,11 @@ fn rows(
         taken = at;
     }
     taken
+}
+
+/// Whether nothing follows in the text, or in the fences around it.
+fn is_end(lines: &[Line<'_>]) -> bool {
+    lines.iter().find(|line| !line.is_blank()).is_none_or(Line::is_fence)
 }
 
 /// The most lines of a row.

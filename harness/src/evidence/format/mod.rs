@@ -34,6 +34,8 @@ use super::repairs::RepairSet;
 pub(super) struct Context {
     /// The command whose output it may be.
     pub(super) command: Option<Command>,
+    /// Whether `...` stands between the command and the block: then lines of its output are left out.
+    pub(super) has_gap: bool,
 }
 
 /// Lines of one format that follow each other.

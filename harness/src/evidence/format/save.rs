@@ -107,13 +107,13 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
     }
     let tables = parsed.rules.tables.iter();
     let chains = tables.flat_map(|table| table.chains.iter().map(|chain| (table.name.as_str(), &*chain.name)));
-    let is_broken = !block_unread.is_empty() || logical.iter().any(|(_, text)| text == ELLIPSIS);
+    let is_broken = context.has_gap || !block_unread.is_empty() || logical.iter().any(|(_, text)| text == ELLIPSIS);
     if let Some(patterns) = common(&logical).filter(|_| filter == Filter::None && !is_broken) {
         coverage.add_possible_filter(patterns);
     }
     filter.apply(chains, table.map(TableName::as_str), is_broken, &mut coverage);
-    if let Some(chain) = logical.first().filter(|_| context.command.is_none()).and_then(|(_, text)| starts_within(text))
-    {
+    let is_headless = context.command.is_none() || context.has_gap;
+    if let Some(chain) = logical.first().filter(|_| is_headless).and_then(|(_, text)| starts_within(text)) {
         coverage.add_truncated(TableName::Nat.as_str(), chain);
     }
     let format = if is_listed && !has_table { Format::IptablesRules } else { Format::IptablesSave };

@@ -44,6 +44,21 @@ fn what_a_filter_hides_is_no_failure(
     is_sound(filter, &command);
 }
 
+/// Who writes `...` after a command has left out lines of its output.
+#[rstest]
+#[case::nothing("", true)]
+#[case::ellipsis("...\n", false)]
+fn lines_may_be_left_out_after_a_command(#[case] omitted: &str, #[case] is_missing: bool) {
+    let chain = "KUBE-SEP-FTIQ6MSD3LWO5HZX";
+    let text = format!(
+        "# iptables-save -t nat | grep -- '-A KUBE-SVC'\n-A KUBE-SVC-RPP7DHNHMGOIIFDC -j {chain}\n\n\
+         # iptables-save -t nat | grep -- '-A {chain}'\n{omitted}\
+         -A {chain} -p tcp -m tcp -j DNAT --to-destination 10.244.1.2:8080\n"
+    );
+    let found = svclab::lint::lint(&evidence::read(&text));
+    assert_eq!(found.iter().any(|one| one.id == "missing-rule"), is_missing, "{found:?}");
+}
+
 /// The same for filters whose effect only the command shows.
 #[rstest]
 fn what_a_filter_that_is_shown_hides_is_no_failure(

@@ -69,10 +69,11 @@ pub fn parse_excerpt<'a>(
             reader.last = None;
         }
     }
-    if reader.ends_within_chain() {
+    let ends_within_rule = reader.ends_within_rule();
+    if reader.ends_within_chain() || ends_within_rule {
         reader.tracker.gap();
     }
-    if reader.tracker.is_open() || reader.ends_in_chain_name() {
+    if reader.tracker.is_open() || ends_within_rule {
         reader.replace_incomplete_last();
     }
     let (coverage, is_cut) = reader.tracker.finish();
@@ -105,6 +106,7 @@ impl<'a> Reader<'a> {
             Some(b'*') => self.open(&text[1..], start + 1),
             _ if text == "COMMIT" => {
                 self.skips = false;
+                self.last = None;
                 // A text that starts within a table contains only its end.
                 let current = self.document.table.map(|at| self.document.rules.tables[at].name);
                 if let Some(table) = self.heading.take().or(current) {
@@ -238,9 +240,28 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Returns whether the last line ends within the name of one of kube-proxy's chains.
-    fn ends_in_chain_name(&self) -> bool {
-        self.last.is_some() && self.last_rule().and_then(Rule::next_chain).is_some_and(|next| is_begun(next))
+    /// Returns whether the last line ends within a rule of kube-proxy, which has a target, names its chains in full, and translates to a port.
+    fn ends_within_rule(&self) -> bool {
+        let (Some(_), Some((table, chain)), Some(rule)) = (self.last, self.document.last, self.last_rule()) else {
+            return false;
+        };
+        let name = &self.document.rules.tables[table].chains[chain].name;
+        match &rule.target {
+            // The last rule for a load balancer's source ranges only has a comment.
+            None => name.starts_with("KUBE-") && !ChainKind::Firewall.is_of(name),
+            Some(Target::Jump(next) | Target::Goto(next)) => is_begun(next) || self.is_shortened(table, next),
+            Some(Target::Dnat(nat)) => ChainKind::Endpoint.is_of(name) && nat.ports.is_none(),
+            Some(_) => false,
+        }
+    }
+
+    /// Returns whether a chain that the text does not show has a shorter name than those that it shows.
+    fn is_shortened(&self, table: usize, name: &str) -> bool {
+        let hash = |name: &'_ str| ChainKind::of(name).map(|(_, hash)| hash.len());
+        let rules = self.document.rules.tables[table].chains.iter().flat_map(|chain| &chain.rules);
+        let named = self.document.chains[table].keys().chain(rules.filter_map(Rule::next_chain));
+        let longest = named.filter_map(|name| hash(name)).max();
+        !self.document.chains[table].contains_key(name) && hash(name).is_some_and(|own| Some(own) < longest)
     }
 
     /// Returns the last rule read.
@@ -333,6 +354,31 @@ mod tests {
 
     fn excerpt(text: &str) -> Excerpt {
         parse_excerpt((1..).zip(text.lines()), Family::Ipv4, None)
+    }
+
+    const PORTAL: &str =
+        "-A KUBE-SERVICES -d 10.0.0.1/32 -p tcp -m comment --comment \"default/x cluster IP\" -m tcp --dport 80 ";
+
+    /// kube-proxy writes no such rules.
+    #[rstest]
+    #[case::target(PORTAL, true)]
+    #[case::name("-j KUBE", true)]
+    #[case::hash("-j KUBE-SVC-4N57TFCL4", true)]
+    #[case::whole("-j KUBE-SVC-4N57TFCL4MD7ZTDA", false)]
+    #[case::port("-A KUBE-SEP-4N57TFCL4MD7ZTDA -p tcp -m tcp -j DNAT --to-destination 10.1.0.2", true)]
+    #[case::translation("-A KUBE-SEP-4N57TFCL4MD7ZTDA -p tcp -m tcp -j DNAT --to-destination 10.1.0.2:80", false)]
+    #[case::other("-A MY-CHAIN -p tcp", false)]
+    #[case::comment(
+        "-A KUBE-FW-4N57TFCL4MD7ZTDA -m comment --comment \"other traffic to default/x will be dropped\"",
+        false
+    )]
+    fn a_rule_that_ends_early_is_cut_off(#[case] last: &str, #[case] expected: bool) {
+        let last = if last.starts_with("-A ") { last.to_owned() } else { format!("{PORTAL}{last}") };
+        let read = excerpt(&format!("{PORTAL}-j KUBE-SVC-NPX46M4PTMTKRN6Y\n{last}"));
+        assert_eq!(read.unread.iter().map(|error| error.line).collect::<Vec<_>>(), [2][..usize::from(expected)]);
+        assert_eq!(read.rules, 2 - usize::from(expected));
+        // What follows is the end of the table.
+        assert_eq!(excerpt(&format!("{last}\nCOMMIT")).rules, 1);
     }
 
     #[rstest]

@@ -140,6 +140,29 @@ impl ListingReader {
         }
     }
 
+    /// Reads the first words of a row, at which the text ends. Returns whether they are.
+    pub fn end(&mut self, number: usize, line: &str) -> bool {
+        let words = line.split_whitespace().skip_while(|word| word.starts_with(|first: char| first.is_ascii_digit()));
+        let words: Vec<&str> = words.collect();
+        let is_target = |word: &str| {
+            let is_of_name =
+                |letter: u8| letter.is_ascii_uppercase() || letter.is_ascii_digit() || b"-_".contains(&letter);
+            word.len() > 2 && word.bytes().all(is_of_name)
+        };
+        let is_row = match words.as_slice() {
+            [target] => is_target(target),
+            [target, protocol] => is_target(target) && row::is_protocol(protocol),
+            _ => false,
+        };
+        let Some(last) = self.chains.last_mut().filter(|last| is_row && last.has_columns && !self.is_over) else {
+            return false;
+        };
+        last.is_whole = false;
+        self.is_broken = true;
+        self.cut = self.cut.or(Some(number));
+        true
+    }
+
     /// Reads a blank line, as after the last row of a chain.
     pub fn blank(&mut self) {
         // Some texts have a blank line after every line.
@@ -237,19 +260,23 @@ impl ListingReader {
             self.is_broken = true;
         }
         let unplaced = if self.is_picked() { self.place() } else { Vec::new() };
-        let Self { chains, rounded_digits, cut, is_broken, .. } = self;
+        let Self { mut chains, rounded_digits, cut, is_broken, .. } = self;
         if chains.is_empty() {
             return None;
         }
         let tables = tables::tables(&chains);
+        for (shown, placed) in chains.iter_mut().zip(&tables) {
+            // Without rows, it may be the one of another table.
+            shown.is_whole &= !placed.is_guessed || !shown.chain.rules.is_empty();
+        }
         let family = family(&chains);
         let mut coverage = Coverage::default();
-        for (table, has_builtins) in &tables {
-            if *has_builtins && !is_broken {
-                coverage.add_table(table.as_str());
+        for placed in &tables {
+            if placed.has_builtins && !is_broken {
+                coverage.add_table(placed.table.as_str());
             }
         }
-        let mut all = once(chains.into_iter().zip(tables).map(|(shown, (table, _))| (table, shown)));
+        let mut all = once(chains.into_iter().zip(tables).map(|(shown, placed)| (placed.table, shown)));
         read_jumps(&mut all);
         mark_incomplete_callers(&mut all);
         partial_tables(&all).for_each(|table| coverage.remove_table(table.as_str()));
@@ -298,8 +325,13 @@ impl ListingReader {
                 unplaced.push(line);
                 continue;
             };
-            let at = self.chains.iter().position(|shown| *shown.chain.name == *name).unwrap_or_else(|| {
-                let table = self.table.unwrap_or_else(|| super::tables::usual(&name));
+            // The kernel rejects packets in one table only.
+            let rejects = matches!(rule.target, Some(Target::Reject(_)));
+            let is_there =
+                |shown: &Shown| *shown.chain.name == *name && (!rejects || shown.table == Some(TableName::Filter));
+            let at = self.chains.iter().position(is_there).unwrap_or_else(|| {
+                let usual = || if rejects { TableName::Filter } else { super::tables::usual(&name) };
+                let table = self.table.unwrap_or_else(usual);
                 self.chains.push(Shown::new(Chain::user(&*name), Some(table), false));
                 self.chains.len() - 1
             });

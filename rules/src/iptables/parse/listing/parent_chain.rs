@@ -18,6 +18,10 @@ pub(super) fn of(rule: &Rule) -> Option<String> {
     if comment == "kubernetes firewall for dropping marked packets" && rule.target == Some(Target::Drop) {
         return Some("KUBE-FIREWALL".to_owned());
     }
+    if matches!(rule.target, Some(Target::Reject(_))) && comment.ends_with(" has no endpoints") {
+        let chain = if rule.destination.is_some() { "KUBE-SERVICES" } else { "KUBE-EXTERNAL-SERVICES" };
+        return Some(chain.to_owned());
+    }
     if let Some(Target::Dnat(Nat { addresses: Some((address, _)), ports: Some(ports), .. })) = &rule.target {
         let to = SocketAddr::new(*address, ports.first).to_string();
         let hash = ChainHash::for_endpoint(name?, protocol(rule)?, &to);

@@ -1,7 +1,7 @@
 //! The table of a listed chain, which listings do not name.
 
 use super::Shown;
-use crate::iptables::parse::tables as known;
+use crate::iptables::parse::tables::{alone, by_target, usual as usual_table};
 use crate::iptables::table_name::TableName;
 
 /// The tables that a chain may be in.
@@ -15,11 +15,21 @@ struct Segment {
     has_user_chains: bool,
 }
 
-/// Returns the tables of chains, in the order of the text, each with whether all built-in chains of the table are listed.
+/// The table of a chain.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Placed {
+    pub(super) table: TableName,
+    /// Whether all built-in chains of the table are listed.
+    pub(super) has_builtins: bool,
+    /// Whether the chain may as well be in another table, where kube-proxy has one of the same name.
+    pub(super) is_guessed: bool,
+}
+
+/// Returns the tables of chains, in the order of the text.
 ///
 /// A table is listed with its built-in chains first and each chain once. So a repeated chain, a built-in chain after other chains, and a
 /// chain that cannot be in the table start the listing of another table.
-pub(super) fn tables(chains: &[Shown]) -> Vec<(TableName, bool)> {
+pub(super) fn tables(chains: &[Shown]) -> Vec<Placed> {
     let mut segments: Vec<Segment> = Vec::new();
     for (at, shown) in chains.iter().enumerate() {
         let own = candidates(shown);
@@ -40,7 +50,7 @@ pub(super) fn tables(chains: &[Shown]) -> Vec<(TableName, bool)> {
             }
         }
     }
-    let mut all = vec![(TableName::Filter, false); chains.len()];
+    let mut all = vec![Placed { table: TableName::Filter, has_builtins: false, is_guessed: false }; chains.len()];
     for segment in &segments {
         let has = |chain: &str| segment.chains.iter().any(|at| *chains[*at].chain.name == *chain);
         let has_builtins = segment.chains.iter().any(|at| is_builtin(&chains[*at].chain.name));
@@ -48,13 +58,21 @@ pub(super) fn tables(chains: &[Shown]) -> Vec<(TableName, bool)> {
         for at in &segment.chains {
             let shown = &chains[*at];
             let named = shown.table.filter(|table| segment.candidates.contains(table));
+            let of_others = match segment.candidates.as_slice() {
+                // Rows would say more.
+                [only] if shown.chain.rules.is_empty() => Some(*only),
+                _ => None,
+            };
+            let known = named.or(of_segment).or(of_others);
             let guessed = || {
                 let own = candidates(shown);
-                let usual = known::usual(&shown.chain.name);
+                let usual = usual_table(&shown.chain.name);
                 if own.contains(&usual) { usual } else { preferred(&own) }
             };
-            let table = named.or(of_segment).unwrap_or_else(guessed);
-            all[*at] = (table, table.builtin_chains().iter().all(|chain| has(chain)));
+            let table = known.unwrap_or_else(guessed);
+            let is_guessed = known.is_none() && candidates(shown).len() > 1;
+            let has_builtins = table.builtin_chains().iter().all(|chain| has(chain));
+            all[*at] = Placed { table, has_builtins, is_guessed };
         }
     }
     all
@@ -78,7 +96,7 @@ fn candidates(shown: &Shown) -> Candidates {
         TableName::ALL.into_iter().filter(|table| table.builtin_chains().contains(&name)).collect();
     let mut all = if builtin.is_empty() { TableName::ALL.to_vec() } else { builtin };
     let mut targets = shown.chain.rules.iter().filter_map(|rule| rule.target.as_ref());
-    let kept = known::alone(name).or_else(|| targets.find_map(|target| known::by_target(name, target.name())));
+    let kept = alone(name).or_else(|| targets.find_map(|target| by_target(name, target.name())));
     if let Some(table) = kept {
         all.retain(|own| *own == table);
     }

@@ -223,3 +223,21 @@ fn extensions_are_read_in_the_words_of_listings(#[case] target: &str, #[case] sa
     let table = if target == "REJECT" { TableName::Filter } else { TableName::Nat };
     assert_eq!(listing.rules.rules(table, "B"), [crate::iptables::parse_rule(saved, Family::Ipv4).unwrap()]);
 }
+
+/// The first words of a row are a row only at the end of a text, and in a chain.
+#[rstest]
+#[case::target("DNAT", true)]
+#[case::protocol("KUBE-MARK-MASQ  all", true)]
+#[case::counted("   12   720 DNAT", true)]
+#[case::prose("Thanks", false)]
+#[case::sentence("DNAT fails", false)]
+fn a_text_may_end_within_a_row(#[case] last: &str, #[case] expected: bool) {
+    let mut reader = ListingReader::default();
+    assert!(!reader.end(1, last));
+    reader.line(1, "Chain KUBE-SEP-B (1 references)");
+    reader.line(2, "target     prot opt source               destination");
+    assert_eq!(reader.end(3, last), expected);
+    let listing = reader.finish().expect("a chain");
+    assert_eq!(listing.cut, expected.then_some(3));
+    assert!(!expected || !listing.coverage.has_chain("nat", "KUBE-SEP-B"));
+}

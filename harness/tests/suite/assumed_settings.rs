@@ -46,3 +46,27 @@ fn a_setting_that_explains_a_missing_rule_is_named(#[case] file: &str, #[case] m
         assert!(!said.contains(named), "{arguments:?}: {said}");
     }
 }
+
+/// Where kube-proxy serves node ports on no address, iptables has no rule that leads to them. Without this setting it has one.
+#[rstest]
+#[case::whole("config-nodeport-addresses-loopback/v1.30-iptables", false, false)]
+#[case::whole_of_new("config-nodeport-addresses-loopback/v1.32-iptables", false, false)]
+#[case::nat_alone("config-nodeport-addresses-loopback/v1.32-iptables", true, false)]
+#[case::lost("nodeport-cluster/v1.32-iptables", false, true)]
+fn no_rule_leads_to_node_ports_that_are_not_served(
+    #[case] recording: &str,
+    #[case] is_nat_alone: bool,
+    #[case] is_lost: bool,
+) {
+    let recording = Path::new(env!("CARGO_MANIFEST_DIR")).join("../rules/tests/golden").join(recording);
+    let saved = std::fs::read_to_string(recording.join("iptables-save.txt")).unwrap();
+    let start = if is_nat_alone { saved.find("*nat").unwrap() } else { 0 };
+    let is_kept = |line: &&str| !line.starts_with("-A KUBE-SERVICES ") || !line.ends_with("-j KUBE-NODEPORTS");
+    let text: String = saved[start..].lines().filter(is_kept).map(|line| format!("{line}\n")).collect();
+    assert_eq!(text != saved[start..], is_lost);
+    for arguments in [&["verify", "--no-lab"][..], &["dump", "lint"]] {
+        let (said, code) = outcome(arguments, &text);
+        assert_eq!(code, Some(i32::from(is_lost)), "{arguments:?}: {said}");
+        assert_eq!(said.contains("nodePortAddresses: no rule serves node ports"), !is_lost, "{arguments:?}: {said}");
+    }
+}

@@ -42,6 +42,7 @@ pub(super) fn assume(
     if is_assumed {
         cluster.proxy.cluster_cidrs = pod_ranges(cluster);
     }
+    let is_whole = !whole.is_empty();
     let dumps: Vec<&Dump> = if whole.is_empty() { dumps.iter().collect() } else { whole };
     cluster.service_cidrs = inferred.proxy.service_cidrs.iter().copied().collect();
     let dumps = dumps.into_iter().map(|dump| (dump, dump.families().collect())).collect();
@@ -62,6 +63,13 @@ pub(super) fn assume(
         proxy.tcp_be_liberal = !proxy.tcp_be_liberal;
         configure(proxy);
     });
+    // Where a Service of an excerpt has a node port, the rule that leads to node ports may be absent for this reason.
+    if mode == ProxyMode::Iptables && (is_whole || inferred.ports.iter().any(|port| port.node_port.is_some())) {
+        choose(&mut trials, cluster, &mut closest, &|proxy| {
+            serve_no_node_ports(proxy);
+            configure(proxy);
+        });
+    }
     if closest.as_deref().is_some_and(Distance::is_none) {
         // Only whether other releases write the same rules matters then.
         trials.most = 1;
@@ -105,7 +113,7 @@ fn words_of_differences(closest: Option<&Distance>) -> String {
 fn without_rules(proxy: &ProxyConfig, inferred: &InferredProxy) -> Vec<Assumption> {
     let liberal = "no rule drops packets that conntrack classifies as INVALID";
     let nowhere = "no rule serves node ports on an address of the node";
-    let is_nowhere = !inferred.families_without_node_ports.is_empty();
+    let is_nowhere = !inferred.families_without_node_ports.is_empty() || serves_no_node_ports(proxy);
     let all = [("conntrack.tcpBeLiberal", proxy.tcp_be_liberal, liberal), ("nodePortAddresses", is_nowhere, nowhere)];
     let unusual = all.into_iter().filter(|(_, is_unusual, _)| *is_unusual);
     unusual.map(|(name, _, why)| Assumption::Setting { name, words: format!("{name}: {why}") }).collect()
@@ -318,6 +326,20 @@ fn read(inferred: &InferredProxy, around: &Surroundings, mode: ProxyMode) -> Pro
         },
         ..defaults
     }
+}
+
+/// Sets addresses of node ports that none of a node is among: then no rule leads to node ports in iptables mode.
+fn serve_no_node_ports(proxy: &mut ProxyConfig) {
+    if !proxy.node_port_addresses.is_empty() {
+        return;
+    }
+    proxy.node_port_addresses = Family::ALL.map(loopback).to_vec();
+    proxy.localhost_node_ports = false;
+}
+
+fn serves_no_node_ports(proxy: &ProxyConfig) -> bool {
+    let listed = &proxy.node_port_addresses;
+    !listed.is_empty() && listed.iter().all(|range| range.addr().is_loopback()) && !proxy.localhost_node_ports
 }
 
 fn loopback(family: Family) -> IpNet {

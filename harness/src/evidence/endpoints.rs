@@ -12,15 +12,19 @@ static NOTHING: Value = Value::Null;
 /// An endpoint in an object.
 pub(crate) struct ListedEndpoint<'v> {
     pub(crate) addresses: Vec<IpAddr>,
-    /// The ports, as the object has them.
-    ports: &'v Value,
+    ports: Vec<(&'v str, u64)>,
     conditions: &'v Value,
 }
 
 impl ListedEndpoint<'_> {
     /// The numbers of its ports.
     pub(crate) fn ports(&self) -> impl Iterator<Item = u64> + '_ {
-        list(self.ports).filter_map(|port| port["port"].as_u64())
+        self.ports.iter().map(|(_, number)| *number)
+    }
+
+    /// The names of its ports; empty where a port has none.
+    pub(crate) fn port_names(&self) -> impl Iterator<Item = String> + '_ {
+        self.ports.iter().map(|(name, _)| (*name).to_owned())
     }
 
     /// Whether it is ready, which is the default.
@@ -34,21 +38,29 @@ impl ListedEndpoint<'_> {
     }
 }
 
-/// The endpoints in an EndpointSlice or Endpoints, and in the description of a Service, which has no ports of them.
+/// The endpoints in an EndpointSlice or Endpoints, and in the description of a Service.
 pub(crate) fn endpoints(object: &Value) -> Vec<ListedEndpoint<'_>> {
     match object["kind"].as_str() {
         Some("Endpoints") => list(&object["subsets"]).flat_map(of_subset).collect(),
         Some("EndpointSlice") => {
-            let (ports, endpoints) = (&object["ports"], list(&object["endpoints"]));
+            let (ports, endpoints) = (ports(&object["ports"]), list(&object["endpoints"]));
             let addresses = |endpoint: &Value| list(&endpoint["addresses"]).filter_map(ip).collect();
             endpoints
-                .map(|one| ListedEndpoint { addresses: addresses(one), ports, conditions: &one["conditions"] })
+                .map(|one| ListedEndpoint {
+                    addresses: addresses(one),
+                    ports: ports.clone(),
+                    conditions: &one["conditions"],
+                })
                 .collect()
         }
         Some("Service") => {
-            let address = |one: &Value| Some(one.as_str()?.parse::<SocketAddr>().ok()?.ip());
-            let addresses = list(&object["endpoints"]).filter_map(address);
-            addresses.map(|ip| ListedEndpoint { addresses: vec![ip], ports: &NOTHING, conditions: &NOTHING }).collect()
+            let all = list(&object["endpoints"]).filter_map(|one| one.as_str()?.parse::<SocketAddr>().ok());
+            let listed = |one: SocketAddr| ListedEndpoint {
+                addresses: vec![one.ip()],
+                ports: vec![("", one.port().into())],
+                conditions: &NOTHING,
+            };
+            all.map(listed).collect()
         }
         _ => Vec::new(),
     }
@@ -56,7 +68,13 @@ pub(crate) fn endpoints(object: &Value) -> Vec<ListedEndpoint<'_>> {
 
 fn of_subset(subset: &Value) -> impl Iterator<Item = ListedEndpoint<'_>> {
     let addresses = list(&subset["addresses"]).filter_map(|address| ip(&address["ip"]));
-    addresses.map(|ip| ListedEndpoint { addresses: vec![ip], ports: &subset["ports"], conditions: &NOTHING })
+    let ports = ports(&subset["ports"]);
+    addresses.map(move |ip| ListedEndpoint { addresses: vec![ip], ports: ports.clone(), conditions: &NOTHING })
+}
+
+/// The names and numbers of ports.
+fn ports(listed: &Value) -> Vec<(&str, u64)> {
+    list(listed).filter_map(|port| Some((port["name"].as_str().unwrap_or_default(), port["port"].as_u64()?))).collect()
 }
 
 fn list(value: &Value) -> impl Iterator<Item = &Value> {

@@ -23,7 +23,7 @@ const SAVE: &str = "the whole output of `iptables-save` on that node";
 const SLICES: &str = "`kubectl get endpointslices,pods -o wide` of the namespace, taken at the same time as the rules";
 
 /// All kinds.
-pub const CATALOG: [Entry; 57] = [
+pub const CATALOG: [Entry; 58] = [
     entry_of("dnat-protocol", Error, "", "`kubectl get service NAME -o yaml` and the unedited rules"),
     entry_of("dnat-source", Error, "kubernetes/kubernetes#45790", "the rules as `iptables-save` prints them, unedited"),
     entry_of(
@@ -87,6 +87,12 @@ pub const CATALOG: [Entry; 57] = [
         "kube-proxy's `--hostname-override` and `kubectl get nodes`",
     ),
     entry_of("local-drop", Info, "kubernetes/kubernetes#125810", "on which nodes the Service's pods run"),
+    entry_of(
+        "own-traffic-dropped",
+        Info,
+        "kubernetes/kubernetes#131765",
+        "the release of kube-proxy, and which clients on that node are affected",
+    ),
     entry_of("rejected-service", Info, "", SLICES),
     entry_of("no-services", Error, "kubernetes/kubeadm#784", "kube-proxy's log of that node, from its start on"),
     entry_of(

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
 
 use super::finding::{Finding, Place};
-use super::objects::ready;
+use super::listed::ready;
 use super::view::View;
 use crate::evidence::Connection;
 use crate::infer::accessors;

@@ -32,14 +32,16 @@ fn dropped(tables: Tables<'_>, ports: &[InferredPort]) -> Option<Finding> {
             && &*placed.chain.name != "KUBE-FORWARD"
             && matches_pod_traffic(placed.rule, &pods)
     };
-    let is_all = reachable.iter().all(|chain| tables.shows(TableName::Filter, chain));
+    // What kube-proxy's own chains accept is known without their rules.
+    let is_all = reachable.iter().all(|chain| OWN.contains(chain) || tables.shows(TableName::Filter, chain));
     if !is_all || tables.rules().any(|placed| accepts(&placed)) {
         return None;
     }
     let is_marked = |placed: &Placed<'_>| {
         &*placed.chain.name == "KUBE-FORWARD" && placed.rule.matches.iter().any(|one| matches!(one, Match::Mark(_)))
     };
-    let more = if tables.rules().any(|placed| is_marked(&placed)) {
+    let is_known = |chain| reachable.contains(chain) && !tables.shows(TableName::Filter, chain);
+    let more = if tables.rules().any(|placed| is_marked(&placed)) || is_known("KUBE-FORWARD") {
         "only connections that are masqueraded pass"
     } else {
         "nothing passes"
@@ -49,6 +51,9 @@ fn dropped(tables: Tables<'_>, ports: &[InferredPort]) -> Option<Finding> {
     let place = tables.place(tables.line(TableName::Filter, "FORWARD", 0));
     Some(Finding::new("forward-drop", place, message, effect))
 }
+
+/// kube-proxy's chains that FORWARD jumps to. Only the first one accepts packets: those that are masqueraded.
+const OWN: [&str; 4] = ["KUBE-FORWARD", "KUBE-SERVICES", "KUBE-EXTERNAL-SERVICES", "KUBE-PROXY-FIREWALL"];
 
 /// The chains that packets of pods reach from FORWARD.
 fn reachable_chains<'t>(tables: Tables<'t>, pods: &BTreeSet<IpAddr>) -> HashSet<&'t str> {
@@ -141,6 +146,18 @@ mod tests {
 
     const CHAINS: &str =
         ":DOCKER - [0:0]\n:DOCKER-USER - [0:0]\n:DOCKER-FORWARD - [0:0]\n:CNI - [0:0]\n:cali-INPUT - [0:0]\n";
+
+    /// A complete chain is enough, if it jumps to no other program's.
+    #[rstest]
+    #[case::own("", true)]
+    #[case::unshown("-A FORWARD -j DOCKER-USER\n", false)]
+    fn a_policy_drop_is_found_in_the_chain_alone(#[case] more: &str, #[case] expected: bool) {
+        let nat = BASE.split_once("*nat").map_or("", |(_, nat)| nat);
+        let text = format!(
+            "# iptables -S FORWARD\n-P FORWARD DROP\n-A FORWARD -m comment --comment \"kubernetes forwarding rules\" -j KUBE-FORWARD\n{more}\n# iptables-save -t nat\n*nat{nat}"
+        );
+        assert_eq!(ids(&text).contains(&"forward-drop"), expected, "{:?}", ids(&text));
+    }
 
     /// kubernetes#89632: what other programs accept for their own bridges lets no packet of a pod pass.
     #[rstest]

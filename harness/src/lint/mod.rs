@@ -20,6 +20,7 @@ mod finding;
 mod forwarding;
 pub mod json;
 mod lines;
+mod listed;
 mod missing;
 mod names;
 mod node_ports;
@@ -72,8 +73,11 @@ pub fn lint(evidence: &Evidence) -> Vec<Finding> {
     let nodes = crate::evidence::node_rules(evidence);
     let are_whole = nodes.iter().all(crate::evidence::NodeRules::is_whole);
     let are_compared = !are_whole || evidence.rules() <= deviations::MAX_RULES;
-    let assumed =
+    let mut assumed =
         are_compared.then(|| from_evidence(evidence, Path::new(""), &[], Connections::LeftOut).ok()).flatten();
+    if let Some(assumed) = &mut assumed {
+        assumed.deviations.retain(|deviation| !deviations::is_of_older_layout(deviation, &nodes));
+    }
     let deviations = assumed.as_ref().map(|assumed| assumed.deviations.as_slice());
     let view = View::of(evidence, &nodes, deviations);
     let mut found: Vec<Finding> = FAMILIES.iter().flat_map(|find| find(&view)).collect();
@@ -86,6 +90,7 @@ pub fn lint(evidence: &Evidence) -> Vec<Finding> {
         found.extend(deviations::find(&view, assumed, &found, |fact| missing::effect(&view, fact)));
         policy::judge_local_drops(&view, &mut found, &assumed.deviations);
     }
+    rejections::drop_consequences(&mut found);
     found.sort_by(|one, other| (one.severity, one.id, &one.place).cmp(&(other.severity, other.id, &other.place)));
     // Both the balancing and the names of chains show an edited endpoint.
     let is_again =

@@ -4,30 +4,78 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 
 use serde_json::Value;
+use svclab_rules::compare::{Difference, Fact, Policy, Subject};
 use svclab_rules::infer::InferredPort;
 use svclab_rules::iptables::TableName;
 
 use super::deviations::subject;
 use super::finding::{Finding, Place};
 use super::lines::PortLines;
+use super::listed::{endpoint_objects, ready, services};
+use super::rejections::rejected;
+use super::severity::Severity;
 use super::view::View;
-use crate::evidence::{ListedEndpoint, NodeRules, endpoints, is_cut};
+use crate::evidence::{NodeRules, endpoints, is_cut};
+use crate::text::list;
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     let mut found = external_ips(view);
-    let ready = ready(view);
+    let (ready, listed) = (ready(view), ListedPorts::of(view));
     let services = services(view);
     let differing = differing(view);
     for (node, ports) in view.nodes.iter().zip(&view.ports) {
         let lines = PortLines::of(node);
+        // Their rules say so themselves, which is a finding of its own.
+        let rejected = rejected(node);
         for port in ports {
             let line = lines.line_of_port(port).unwrap_or(node.first);
             let place = Place { file: node.file.clone(), line };
             let is_differing = |all: &HashSet<_>| all.contains(&(node.file.as_deref(), &*port.service.to_string()));
             if differing.as_ref().is_none_or(is_differing) {
-                found.extend(compared(port, &ready, &place, shows_endpoints(node, port)));
+                let lacking = Lacking { shows_all: shows_endpoints(node, port), known: lacking(view, node, port) };
+                let compared = compared(port, &ready, &place, &lacking).into_iter();
+                let is_again = |one: &Finding| one.id == "no-endpoints" && rejected.contains(&port.full_name());
+                found.extend(compared.filter(|one| !is_again(one)));
+                found.extend(listed.compared(port, ports, &place));
             }
             found.extend(ranges(port, &services, &place, node.has_translations()));
+        }
+    }
+    found.extend(unready_pods(view));
+    found
+}
+
+/// Endpoints in rules whose pods are not ready. They may have become so since, or the Service has `publishNotReadyAddresses`.
+fn unready_pods(view: &View<'_>) -> Vec<Finding> {
+    // Others have left their address to another pod, or still serve.
+    const OTHERS: [&str; 6] = ["Completed", "Error", "Evicted", "Failed", "Succeeded", "Terminating"];
+    let mut pods: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
+    for (_, pod) in view.objects_of_kind("Pod") {
+        pods.entry(pod["status"]["podIP"].as_str().unwrap_or_default()).or_default().push(pod);
+    }
+    let is_unready = |pod: &Value| {
+        let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
+        let is_other = pod["status"]["phase"].as_str().is_none_or(|phase| OTHERS.contains(&phase));
+        !is_other && conditions.into_iter().any(|one| one["type"] == "Ready" && one["status"] == "False")
+    };
+    let mut found = Vec::new();
+    for (node, ports) in view.nodes.iter().zip(&view.ports) {
+        let lines = PortLines::of(node);
+        let mut known = BTreeSet::new();
+        for port in ports {
+            let line = lines.line_of_port(port).unwrap_or(node.first);
+            for ip in port.endpoints.iter().chain(&port.local).map(|endpoint| endpoint.ip().to_string()) {
+                // Several pods with one address are in the node's network.
+                let Some([pod]) = pods.get(&*ip).map(Vec::as_slice) else { continue };
+                if !is_unready(pod) || !known.insert((&port.service, ip.clone())) {
+                    continue;
+                }
+                let name = pod["metadata"]["name"].as_str().unwrap_or_default();
+                let message = format!("endpoint {ip} of {} is pod {name}, which is not ready", port.service);
+                let effect = "a share of connections fails, unless the pod became unready after the rules were saved";
+                let place = Place { file: node.file.clone(), line };
+                found.push(Finding::new("endpoints-differ", place, message, effect).graded(Severity::Info));
+            }
         }
     }
     found
@@ -39,6 +87,83 @@ fn shows_endpoints(node: &NodeRules, port: &InferredPort) -> bool {
     node.is_whole() || port.hash.is_some_and(|hash| of_hash(&hash.to_string()))
 }
 
+/// Which endpoints are surely not in the rules of a service port.
+struct Lacking {
+    /// Whether all that the rules do not show.
+    shows_all: bool,
+    /// Those whose rules the text would show.
+    known: BTreeSet<IpAddr>,
+}
+
+impl Lacking {
+    fn has(&self, ip: IpAddr) -> bool {
+        self.shows_all || self.known.contains(&ip)
+    }
+}
+
+/// The endpoints of a service port whose rules the text of a node would show, and does not.
+fn lacking(view: &View<'_>, node: &NodeRules, port: &InferredPort) -> BTreeSet<IpAddr> {
+    let own = Subject::Service(port.full_name());
+    let of_port = view
+        .deviations
+        .unwrap_or_default()
+        .iter()
+        .filter(|deviation| deviation.file.as_deref() == node.file.as_deref() && deviation.finding.subject == own);
+    let missing = of_port.filter_map(|deviation| match &deviation.finding.difference {
+        Difference::Missing(Fact::Endpoint(Policy::Cluster, endpoint)) => endpoint.parse::<SocketAddr>().ok(),
+        _ => None,
+    });
+    missing.map(|endpoint| endpoint.ip()).collect()
+}
+
+/// The ports of endpoints that objects list, by Service and address.
+struct ListedPorts {
+    all: BTreeMap<String, BTreeMap<IpAddr, BTreeSet<u64>>>,
+    /// The Services of which some endpoints are left out.
+    cut: BTreeSet<String>,
+}
+
+impl ListedPorts {
+    fn of(view: &View<'_>) -> Self {
+        let (mut all, mut cut) = (BTreeMap::<String, BTreeMap<IpAddr, BTreeSet<u64>>>::new(), BTreeSet::new());
+        for (service, object) in endpoint_objects(view) {
+            if is_cut(object) {
+                cut.insert(service.clone());
+            }
+            let known = all.entry(service).or_default();
+            for endpoint in endpoints(object) {
+                for ip in &endpoint.addresses {
+                    known.entry(*ip).or_default().extend(endpoint.ports());
+                }
+            }
+        }
+        Self { all, cut }
+    }
+
+    /// Other ports than the rules of a service port translate to. Where addresses are left out, ports of a Service with several may be, too.
+    fn compared(&self, port: &InferredPort, of_node: &[InferredPort], place: &Place) -> Option<Finding> {
+        let service = port.service.to_string();
+        let of_service = of_node.iter().filter(|other| other.service == port.service).count();
+        let listed = self.all.get(&service).filter(|_| of_service == 1 || !self.cut.contains(&service))?;
+        let others = |endpoint: &&SocketAddr| {
+            let ports = listed.get(&endpoint.ip()).filter(|ports| !ports.is_empty());
+            ports.is_some_and(|ports| !ports.contains(&u64::from(endpoint.port())))
+        };
+        let own: BTreeSet<&SocketAddr> = port.endpoints.iter().chain(&port.local).filter(others).collect();
+        let ports: BTreeSet<u64> = own.iter().filter_map(|own| listed.get(&own.ip())).flatten().copied().collect();
+        (!own.is_empty()).then(|| {
+            let [own, ports] = [list(own, MAX_LISTED), list(ports, MAX_LISTED)];
+            let message =
+                format!("the rules translate connections of {service} to {own}, but its endpoints have port {ports}");
+            let effect = "connections go to a port that the Service's pods do not serve";
+            Finding::new("endpoints-differ", place.clone(), message, effect)
+        })
+    }
+}
+
+/// The most endpoints that are listed.
+const MAX_LISTED: usize = 5;
+
 /// The Services whose rules differ from those that kube-proxy writes, each with its file; `None` if they are not compared. Others have the
 /// endpoints that kube-proxy chose, which may leave out ready ones because of hints or policies, and have others that terminate.
 fn differing<'v>(view: &View<'v>) -> Option<HashSet<(Option<&'v str>, &'v str)>> {
@@ -46,54 +171,11 @@ fn differing<'v>(view: &View<'v>) -> Option<HashSet<(Option<&'v str>, &'v str)>>
     Some(deviations.map(|deviation| (deviation.file.as_deref(), subject(deviation))).collect())
 }
 
-/// The endpoints of services by namespace and name that kube-proxy uses, where they are surely all of them.
-pub(super) fn ready(view: &View<'_>) -> BTreeMap<String, BTreeSet<IpAddr>> {
-    let mut all: BTreeMap<String, BTreeSet<IpAddr>> = BTreeMap::new();
-    let mut open: BTreeSet<String> = BTreeSet::new();
-    let key = |object: &Value, name: &str| {
-        format!("{}/{name}", object["metadata"]["namespace"].as_str().unwrap_or("default"))
-    };
-    for kind in ["Endpoints", "EndpointSlice", "Service"] {
-        for (_, object) in view.objects_of_kind(kind) {
-            let own = object["metadata"]["name"].as_str().unwrap_or_default();
-            let name = match kind {
-                "EndpointSlice" => object["metadata"]["labels"]["kubernetes.io/service-name"].as_str().unwrap_or(own),
-                _ => own,
-            };
-            let key = key(object, name);
-            let addresses = addresses(object);
-            if is_cut(object) || view.deviations.is_none() && is_selective(object) {
-                open.insert(key);
-                continue;
-            }
-            // Only a description of a Service lists endpoints.
-            if kind == "Service" && addresses.is_empty() {
-                continue;
-            }
-            let known = all.entry(key).or_default();
-            known.extend(addresses);
-        }
-    }
-    all.retain(|name, _| !open.contains(name));
-    all
-}
-
-/// Whether kube-proxy does not simply use all ready endpoints of a slice.
-fn is_selective(slice: &Value) -> bool {
-    let endpoints = slice["endpoints"].as_array().into_iter().flatten();
-    endpoints.into_iter().any(|one| one["hints"].is_object() || one["conditions"]["ready"] == false)
-}
-
-/// The addresses of ready endpoints.
-fn addresses(object: &Value) -> Vec<IpAddr> {
-    endpoints(object).into_iter().filter(ListedEndpoint::is_ready).flat_map(|endpoint| endpoint.addresses).collect()
-}
-
 fn compared(
     port: &InferredPort,
     ready: &BTreeMap<String, BTreeSet<IpAddr>>,
     place: &Place,
-    is_whole: bool,
+    lacks: &Lacking,
 ) -> Vec<Finding> {
     let service = port.service.to_string();
     let Some(known) = ready.get(&service) else { return Vec::new() };
@@ -103,9 +185,9 @@ fn compared(
         known.iter().copied().filter(|ip| port.cluster_ips.is_empty() || has_family(ip)).collect();
     let listed = |all: Vec<&IpAddr>| all.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let mut found = Vec::new();
-    if own.is_empty() && !known.is_empty() && is_whole && !port.has_endpoints_elsewhere {
-        let message =
-            format!("the rules have no endpoint of {service}, but {} are ready", listed(known.iter().collect()));
+    let lacking: Vec<&IpAddr> = known.difference(&own).filter(|ip| lacks.has(**ip)).collect();
+    if own.is_empty() && !lacking.is_empty() && !port.has_endpoints_elsewhere {
+        let message = format!("the rules have no endpoint of {service}, but {} are ready", listed(lacking));
         found.push(Finding::new(
             "no-endpoints",
             place.clone(),
@@ -115,12 +197,11 @@ fn compared(
         return found;
     }
     let extra: Vec<&IpAddr> = own.difference(&known).collect();
-    let lacking: Vec<&IpAddr> = known.difference(&own).collect();
     if !extra.is_empty() && !own.is_empty() {
         let message = format!("the rules have endpoints of {service} that are not ready: {}", listed(extra));
         let effect = "a share of connections goes to addresses that no pod has";
         found.push(Finding::new("endpoints-differ", place.clone(), message, effect));
-    } else if !lacking.is_empty() && !own.is_empty() && is_whole && !port.is_internal_local {
+    } else if !lacking.is_empty() && !own.is_empty() && !port.is_internal_local {
         let message = format!("ready endpoints of {service} are missing in the rules: {}", listed(lacking));
         found.push(Finding::new(
             "endpoints-differ",
@@ -130,15 +211,6 @@ fn compared(
         ));
     }
     found
-}
-
-/// The Services by namespace and name.
-fn services<'v>(view: &'v View<'_>) -> HashMap<(&'v str, &'v str), &'v Value> {
-    let named = view.objects_of_kind("Service").filter_map(|(_, object)| {
-        let metadata = &object["metadata"];
-        Some(((metadata["namespace"].as_str().unwrap_or("default"), metadata["name"].as_str()?), object))
-    });
-    named.collect()
 }
 
 /// Source ranges of a Service that no rule checks.
@@ -177,4 +249,53 @@ fn external_ips(view: &View<'_>) -> Vec<Finding> {
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use crate::evidence::read;
+    use crate::lint::tests::{BASE, ids};
+    use crate::lint::{Severity, lint};
+
+    const DESCRIBED: &str = "$ kubectl describe svc nginx\nName:              nginx\nNamespace:         default\n\
+        Type:              ClusterIP\nIP:                10.96.34.82\nPort:              <unset>  80/TCP\n\
+        TargetPort:        PORT/TCP\nEndpoints:         10.244.2.2:PORT,10.244.2.3:PORT,10.244.2.4:PORT + 2 more...\n";
+
+    /// kube-proxy that does not know of another `targetPort` translates to the same addresses.
+    #[rstest]
+    #[case::other("NAME    ENDPOINTS         AGE\nnginx   10.244.2.2:8080   1d\n".to_owned(), &["endpoints-differ"])]
+    #[case::same("NAME    ENDPOINTS       AGE\nnginx   10.244.2.2:80   1d\n".to_owned(), &[])]
+    #[case::described(DESCRIBED.replace("PORT", "8080"), &["endpoints-differ"])]
+    #[case::described_the_same(DESCRIBED.replace("PORT", "80"), &[])]
+    fn ports_of_endpoints_are_compared(#[case] objects: String, #[case] expected: &[&str]) {
+        assert_eq!(ids(&format!("{BASE}\n{objects}")), expected);
+    }
+
+    /// A pod that is not ready gets connections only by rules that are older than the list of pods.
+    #[rstest]
+    #[case::unready("0/1", "CrashLoopBackOff", &["endpoints-differ"])]
+    #[case::ready("1/1", "Running", &[])]
+    #[case::terminating("1/1", "Terminating", &[])]
+    fn pods_of_endpoints_are_ready(#[case] ready: &str, #[case] status: &str, #[case] expected: &[&str]) {
+        let pods = format!(
+            "NAME    READY   STATUS             RESTARTS   AGE   IP           NODE     NOMINATED NODE   READINESS GATES\n\
+             nginx   {ready}     {status:<16}   7          5d    10.244.2.2   node-2   <none>           <none>\n"
+        );
+        let found = lint(&read(&format!("{BASE}\n$ kubectl get pods -o wide\n{pods}")));
+        assert_eq!(found.iter().map(|one| one.id).collect::<Vec<_>>(), expected, "{found:?}");
+        assert!(found.iter().all(|one| one.severity == Severity::Info), "{found:?}");
+    }
+
+    /// A filter that would select the rules of an endpoint proves that they are not there.
+    #[rstest]
+    #[case::of_the_service("default/nginx", &["endpoints-differ"])]
+    #[case::of_one_endpoint("10.244.2.2", &[])]
+    fn endpoints_that_an_excerpt_lacks_are_found(#[case] word: &str, #[case] expected: &[&str]) {
+        let lines = BASE.lines().filter(|line| line.contains(word) && line.starts_with("-A"));
+        let lines: String = lines.map(|line| format!("{line}\n")).collect();
+        let objects = "$ kubectl get endpoints\nNAME    ENDPOINTS                       AGE\nnginx   10.244.2.2:80,10.244.3.7:80   1d\n";
+        assert_eq!(ids(&format!("$ iptables-save | grep {word}\n{lines}\n{objects}")), expected);
+    }
 }

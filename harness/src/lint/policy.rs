@@ -7,6 +7,7 @@ use svclab_rules::compare::{Difference, Fact, Policy, Subject};
 use svclab_rules::iptables::{Rule, TableName, Target};
 
 use super::finding::{Finding, Place};
+use super::rejections::LOCAL_DROPS;
 use super::view::{Tables, View};
 use crate::infer::Deviation;
 
@@ -64,7 +65,7 @@ fn takes_new(rule: &Rule) -> bool {
 /// intended. Otherwise rules of local endpoints are not missing. In neither case are these findings of their own.
 pub(super) fn judge_local_drops(view: &View<'_>, found: &mut Vec<Finding>, deviations: &[Deviation]) {
     let mut dropped: Vec<(Place, String)> = Vec::new();
-    for finding in found.iter_mut().filter(|finding| finding.id == "local-drop") {
+    for finding in found.iter_mut().filter(|finding| LOCAL_DROPS.contains(&finding.id)) {
         let of_file = deviations.iter().filter(|deviation| deviation.file == finding.place.file);
         let lacking =
             of_file.filter_map(|deviation| match (&deviation.finding.subject, &deviation.finding.difference) {

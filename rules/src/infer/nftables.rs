@@ -12,7 +12,7 @@ use crate::chains::nftables::{
     Known, Names, address, frontend_of_key, is_base, kind_of, marks, name_of, protocol_of, source_ranges,
 };
 use crate::chains::{self, Kind, Policy};
-use crate::cluster::{Family, Protocol};
+use crate::cluster::{Family, ObjectName, Protocol};
 use crate::nftables::{
     Addresses, Chain, Condition, Element, Interfaces, Key, MarkChange, Rule, Set, Side, Statement, Table, Verdict,
 };
@@ -125,14 +125,15 @@ impl<'a> Reader<'a> {
             Some(Verdict::Goto(chain) | Verdict::Jump(chain)) => kind_of(chain).map(|(kind, _)| kind),
             _ => None,
         };
+        let is_dropped = element.verdict == Some(Verdict::Drop);
         let is_cluster_ip = frontend.address.is_some_and(|ip| match (&kind, &self.cluster_ips) {
             // External addresses lead to chains of their own.
             (Some(Kind::Group(_)), _) => true,
             (_, Some(all)) => all.contains([Key::Address(ip)].as_slice()),
-            (kind, None) => !matches!(kind, Some(Kind::External | Kind::Firewall)),
+            // Where nothing shows the cluster IPs, a drop is that of an external address: few Services have the internal policy Local.
+            (kind, None) => !is_dropped && !matches!(kind, Some(Kind::External | Kind::Firewall)),
         });
         let is_checked = self.checked.contains(&element.key);
-        let is_dropped = element.verdict == Some(Verdict::Drop);
         let is_local = is_dropped || kind == Some(Kind::Group(Policy::Local));
         if kind.is_some() {
             self.served.insert(service.clone());
@@ -230,7 +231,8 @@ impl<'a> Reader<'a> {
     }
 
     fn finish(self) -> Inferred {
-        let Self { family, mut proxy, marked, mut ports, served, firewalls, .. } = self;
+        let Self { family, cluster_ips: listed, mut proxy, marked, mut ports, served, firewalls, .. } = self;
+        give_lone_cluster_ip(&listed.unwrap_or_default(), &mut ports);
         ports.iter_mut().for_each(|(service, port)| port.has_unshown_source_ranges &= !firewalls.contains(service));
         let cluster_ips: BTreeSet<IpAddr> = ports.values().flat_map(|port| port.cluster_ips.iter().copied()).collect();
         for (_, port) in ports.iter_mut().filter(|(service, _)| served.contains(*service)) {
@@ -243,6 +245,24 @@ impl<'a> Reader<'a> {
         let mut ports: Vec<InferredPort> = ports.into_values().collect();
         model::complete_ports(&mut ports);
         Inferred { ports, proxy }
+    }
+}
+
+/// Gives a Service without a cluster IP the only one in the set that no element shows with its Service, as where the text ends before the map
+/// of Services.
+fn give_lone_cluster_ip(listed: &BTreeSet<Vec<Key>>, ports: &mut BTreeMap<String, InferredPort>) {
+    let used: BTreeSet<IpAddr> = ports.values().flat_map(|port| port.cluster_ips.iter().copied()).collect();
+    let lone = listed.iter().filter_map(|key| match key.as_slice() {
+        [Key::Address(ip)] => Some(*ip).filter(|ip| !used.contains(ip)),
+        _ => None,
+    });
+    let served: BTreeSet<&ObjectName> =
+        ports.values().filter(|port| !port.cluster_ips.is_empty()).map(|port| &port.service).collect();
+    let all: BTreeSet<&ObjectName> = ports.values().map(|port| &port.service).collect();
+    let lacking: Vec<ObjectName> = all.difference(&served).map(|name| (*name).clone()).collect();
+    if let ([ip], [service]) = (lone.collect::<Vec<_>>().as_slice(), lacking.as_slice()) {
+        let own = ports.values_mut().filter(|port| port.service == *service);
+        own.for_each(|port| _ = port.cluster_ips.insert(*ip));
     }
 }
 

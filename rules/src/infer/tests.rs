@@ -78,3 +78,36 @@ fn source_ranges_may_be_all_addresses(#[case] rules: &str, #[case] expected: &[&
     ranges.sort();
     assert_eq!(ranges, expected);
 }
+
+/// Of an address in an excerpt of nftables nothing says whether it is a cluster IP, but a drop is that of an external policy.
+#[rstest]
+#[case::dropped("drop", "", (false, true))]
+#[case::rejected("goto reject-chain", "", (true, false))]
+#[case::known("drop", "set cluster-ips {\ntype ipv4_addr\nelements = { 10.88.1.2 }\n}\n", (true, false))]
+fn a_dropped_address_is_external(#[case] verdict: &str, #[case] more: &str, #[case] expected: (bool, bool)) {
+    let map = format!(
+        "map no-endpoint-services {{\ntype ipv4_addr . inet_proto . inet_service : verdict\n\
+         elements = {{ 10.88.1.2 . tcp . 80 comment \"default/lb\" : {verdict} }}\n}}\n"
+    );
+    let text = format!("table ip kube-proxy {{\n{more}{map}chain reject-chain {{\nreject\n}}\n}}\n");
+    let shown = crate::nftables::parse(&text).expect("rules").rules.infer();
+    let [port] = shown.ports.as_slice() else { panic!("{shown:?}") };
+    assert_eq!((!port.cluster_ips.is_empty(), port.is_external_local), expected);
+    assert_eq!(port.is_internal_local, verdict == "drop" && !more.is_empty());
+}
+
+/// The text may end before the map of Services: an address that is left over is that of the Service that has none.
+#[rstest]
+#[case::one("fd00:96::10", &["fd00:96::10"])]
+#[case::two("fd00:96::10, fd00:96::11", &[])]
+fn a_lone_cluster_ip_is_that_of_the_service_without_one(#[case] listed: &str, #[case] expected: &[&str]) {
+    let text = format!(
+        "table ip6 kube-proxy {{\nset cluster-ips {{\ntype ipv6_addr\nelements = {{ {listed} }}\n}}\n\
+         map no-endpoint-nodeports {{\ntype inet_proto . inet_service : verdict\n\
+         elements = {{ tcp . 30080 comment \"default/web:http\" : drop }}\n}}\n}}\n"
+    );
+    let shown = crate::nftables::parse(&text).expect("rules").rules.infer();
+    let [port] = shown.ports.as_slice() else { panic!("{shown:?}") };
+    let known: Vec<String> = port.cluster_ips.iter().map(ToString::to_string).collect();
+    assert_eq!((known, port.node_port), (expected.iter().map(ToString::to_string).collect(), Some(30080)));
+}

@@ -18,7 +18,7 @@ impl Profile {
 
     /// Checks for endpoints and for unused ports of cluster IPs are at the filter priority, after DNAT (from 1.34, 1.33.6); before, checks
     /// for endpoints come before DNAT, so that the node's own packets never take the short-circuit path of policy Local.
-    pub(crate) fn nftables_filters_translated(self) -> bool {
+    pub fn nftables_filters_translated(self) -> bool {
         self.minor >= 34 || self.has_backport(&backports::FILTERS_TRANSLATED)
     }
 

@@ -70,19 +70,31 @@ fn classify(file: &Path, text: String) -> Input {
     if is_scenario(&text) {
         return Input::Scenario(text);
     }
-    // An issue may contain objects among other things.
-    if is_manifest(&text) && !has_fence(&text) {
+    let is_manifest = is_manifest(&text);
+    if is_manifest && is_plain(&text) {
         return Input::Objects(text);
     }
+    // An issue may contain objects among other things.
     let evidence = evidence::read_file(file, &text);
-    let is_objects = |one: &evidence::Piece| matches!(one.format, Format::Yaml | Format::Json);
+    let are_objects = || evidence.pieces.iter().all(|one| matches!(one.format, Format::Yaml | Format::Json));
+    // Mistakes in objects are reported with their places.
+    let is_invalid = || !evidence.unread.is_empty() && !has_fence(&text) && !evidence.has_commands();
     match () {
+        () if is_manifest && are_objects() && (evidence.prose.is_empty() || is_invalid()) => Input::Objects(text),
         () if !evidence.says_something() => Input::Scenario(text),
-        () if is_manifest(&text) && evidence.prose.is_empty() && evidence.pieces.iter().all(is_objects) => {
-            Input::Objects(text)
-        }
         () => Input::Evidence(evidence),
     }
+}
+
+/// Returns whether all lines without indentation may be those of YAML or JSON, so that the text has no rules or commands among objects.
+fn is_plain(text: &str) -> bool {
+    let is_plain = |line: &str| {
+        let (word, _) = line.split_once(' ').unwrap_or((line, ""));
+        let is_mark = matches!(word, "" | "-" | "---" | "..." | "%YAML" | "%TAG");
+        let is_json = line.starts_with(['{', '}', '[', ']', '"']);
+        is_mark || is_json || line.starts_with(['#', ' ', '\t', '\u{feff}']) || word.ends_with(':')
+    };
+    text.lines().all(is_plain)
 }
 
 /// Returns whether a text has a Markdown code fence.

@@ -360,6 +360,11 @@ impl Evidence {
         })
     }
 
+    /// Whether there is a command of a terminal.
+    pub fn has_commands(&self) -> bool {
+        !self.commands.is_empty()
+    }
+
     /// The formats of the pieces, in words.
     pub(crate) fn formats(&self) -> String {
         let mut words: Vec<&str> = Vec::new();

@@ -1,6 +1,7 @@
 //! All commands judge an input alike: what one reads from a text, another reads from the scenario that is written of it.
 
 use std::path::Path;
+use std::process::Command;
 
 use rstest::rstest;
 use svclab::evidence;
@@ -174,8 +175,7 @@ fn tables_of_other_programs_are_not_ignored_silently() {
 }
 
 fn svclab(arguments: &[&str]) -> (String, String) {
-    let output =
-        std::process::Command::new(env!("CARGO_BIN_EXE_svclab")).args(arguments).output().expect("svclab starts");
+    let output = Command::new(env!("CARGO_BIN_EXE_svclab")).args(arguments).output().expect("svclab starts");
     let text = |bytes: &[u8]| crate::unwrapped(&String::from_utf8_lossy(bytes));
     (text(&output.stdout), text(&output.stderr))
 }
@@ -192,4 +192,42 @@ fn contradictions_and_lost_addresses_are_named() {
     assert!(messages.contains("contradiction: endpoints of default/web are 10.244.1.10, 10.244.2.77,"), "{messages}");
     let (page, _) = svclab(&["explain", "--from=pod/client-of-node-1", "--to=10.96.0.99:80", "--protocol=tcp", &file]);
     assert!(page.contains("no host has the address 10.96.0.99"), "{page}");
+}
+
+/// The Service of the recorded rules.
+const SERVICE: &str = "\
+apiVersion: v1
+kind: Service
+metadata:
+  name: web
+  namespace: default
+spec:
+  type: NodePort
+  clusterIP: 10.96.0.10
+  externalTrafficPolicy: Local
+  ports:
+  - name: http
+    port: 80
+    targetPort: 8080
+    nodePort: 30080
+";
+
+/// Objects among rules in a text without code fences are read by all commands, whatever separates them.
+#[rstest]
+#[case::prompt("$ kubectl get svc web -o yaml\n", "$ iptables-save\n")]
+#[case::root("# kubectl get svc web -o yaml\n", "# iptables-save\n")]
+#[case::zsh("% kubectl get svc web -o yaml\n", "% iptables-save\n")]
+#[case::sentence("It does not answer.\n\n", "\n")]
+#[case::documents("---\n", "---\n\n---\n")]
+#[case::asciidoc("----\n", "----\n\n----\n")]
+fn objects_among_rules_are_read_by_all_commands(#[case] before: &str, #[case] between: &str) {
+    let saved = std::fs::read_to_string(RULES).expect("a recording");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("issue.md");
+    std::fs::write(&file, format!("{before}{SERVICE}{between}{saved}")).unwrap();
+    for command in [&["verify", "--no-lab"][..], &["cascade"], &["dump", "lint"], &["dump", "import", "-o", "-"]] {
+        let output = Command::new(env!("CARGO_BIN_EXE_svclab")).args(command).arg(&file).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{command:?}: {said}\n{}", String::from_utf8_lossy(&output.stdout));
+    }
 }

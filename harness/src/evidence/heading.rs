@@ -1,4 +1,7 @@
-//! The machine that a heading in prose names: `On the worker:`, `## rules of node01`, `for control plane`.
+//! The machine that a heading in prose names: `On the worker:`, `## rules of node01`, `for control plane`, `On ip-10-0-1-5.ec2.internal:`; and that
+//! ansible prints before its output: `worker-1 | CHANGED | rc=0 >>`.
+
+use std::borrow::Cow;
 
 /// The most words of a heading.
 const MOST_WORDS: usize = 12;
@@ -38,6 +41,15 @@ const INDISTINCT: [&str; 27] = [
     "cluster",
 ];
 
+/// The most words of a heading that names a host: `Output of iptables-save on ip-10-0-1-5:`.
+const MOST_WORDS_WITH_HOST: usize = 6;
+
+/// Words before the name of a host.
+const BEFORE_HOSTS: [&str; 5] = ["on", "from", "of", "for", "host"];
+
+/// What ansible says of a host before its output.
+const OF_ANSIBLE: [&str; 3] = ["CHANGED", "SUCCESS", "FAILED"];
+
 /// Whether a line is surely a heading that names a machine, whatever stands next to it.
 pub(super) fn is_heading(line: &str) -> bool {
     line.ends_with(':') && machine_in(line).is_some()
@@ -45,7 +57,10 @@ pub(super) fn is_heading(line: &str) -> bool {
 
 /// The only machine that a heading names, as a node's name.
 pub(super) fn machine_in(line: &str) -> Option<String> {
-    let text = line.to_lowercase().replace("control plane", "control-plane");
+    if let Some(host) = host_at_end(line) {
+        return Some(host);
+    }
+    let text = without_tags(line).to_lowercase().replace("control plane", "control-plane");
     let is_of_word = |letter: char| letter.is_ascii_alphanumeric() || ".-_".contains(letter);
     let words: Vec<&str> = text
         .split(|letter: char| !is_of_word(letter))
@@ -66,6 +81,48 @@ pub(super) fn machine_in(line: &str) -> Option<String> {
     }
     let only = found.pop();
     only.filter(|_| found.is_empty())
+}
+
+/// The host of `worker-1 | CHANGED | rc=0 >>`.
+pub(super) fn ansible_host(line: &str) -> Option<String> {
+    let mut parts = line.strip_suffix(">>")?.split(" | ");
+    let (host, state) = (parts.next()?, parts.next()?);
+    let is_of_ansible = OF_ANSIBLE.contains(&state) && parts.next()?.starts_with("rc=");
+    (is_of_ansible && !host.contains(' ')).then(|| host.to_lowercase())
+}
+
+/// The host of `On ip-10-0-1-5.ec2.internal:`, of a heading in Markdown or of a summary in HTML that ends with one.
+fn host_at_end(line: &str) -> Option<String> {
+    let text = without_tags(line);
+    let is_marked = text.trim_end().ends_with(':') || text.len() < line.len() || text.starts_with(['#', '*']);
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let [.., before, last] = words.as_slice() else { return None };
+    let is_short = words.len() <= MOST_WORDS_WITH_HOST && is_marked;
+    let is_named = BEFORE_HOSTS.contains(&before.trim_start_matches('*').to_lowercase().as_str());
+    let name = last.trim_matches(|letter: char| "`*:\"'()".contains(letter));
+    (is_short && is_named && is_host(name)).then(|| name.to_lowercase())
+}
+
+/// Whether a word is like the name of a host, and neither a release nor a chain.
+fn is_host(word: &str) -> bool {
+    let has = |is_one: fn(&u8) -> bool| word.bytes().any(|byte| is_one(&byte));
+    let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-');
+    let is_release = word.trim_start_matches(['v', 'V']).bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    word.bytes().all(is_of_name)
+        && has(u8::is_ascii_alphabetic)
+        && has(u8::is_ascii_digit)
+        && has(|byte| matches!(byte, b'.' | b'-'))
+        && !is_release
+        && !word.starts_with("KUBE-")
+}
+
+/// A line without the tags of HTML around it.
+fn without_tags(line: &str) -> Cow<'_, str> {
+    if !line.starts_with('<') {
+        return Cow::Borrowed(line);
+    }
+    let outside = line.split('<').map(|part| part.split_once('>').map_or(part, |(_, rest)| rest));
+    Cow::Owned(outside.collect::<Vec<_>>().join(" ").trim().to_owned())
 }
 
 /// The machine that words from a position on name, and how many words were looked at.
@@ -123,6 +180,13 @@ mod tests {
     #[case("The rules of all nodes:", None)]
     #[case("The packets from worker-1 to worker-2 are lost:", None)]
     #[case("I expose it as node-port", None)]
+    #[case("On ip-10-0-1-5.ec2.internal:", Some("ip-10-0-1-5.ec2.internal"))]
+    #[case("#### iptables-save on `ip-10-0-1-5`", Some("ip-10-0-1-5"))]
+    #[case("<details><summary>iptables-save on ip-10-0-1-5.ec2.internal</summary>", Some("ip-10-0-1-5.ec2.internal"))]
+    #[case("<summary>The worker</summary>", Some("worker"))]
+    #[case("It happens on ubuntu-22.04", None)]
+    #[case("## Output of v1.28.3", None)]
+    #[case("The rules of KUBE-SVC-4N57TFCL4MD7ZTDA:", None)]
     fn a_heading_names_one_machine(#[case] line: &str, #[case] expected: Option<&str>) {
         assert_eq!(machine_in(line).as_deref(), expected);
         assert_eq!(is_heading(line), expected.is_some() && line.ends_with(':'));
@@ -131,6 +195,7 @@ mod tests {
     /// Where it stands right after rules, it is no part of them; other lines there are.
     #[rstest]
     #[case("On node-2:", 0)]
+    #[case("10.109.0.18 | CHANGED | rc=0 >>", 0)]
     #[case("bash-5.1", 1)]
     fn a_heading_next_to_rules_is_prose(#[case] line: &str, #[case] unread: usize) {
         let text = format!("*nat\n-A KUBE-MARK-MASQ -j MARK --set-xmark 0x4000/0x4000\nCOMMIT\n{line}\n");

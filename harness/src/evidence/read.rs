@@ -128,6 +128,7 @@ impl Reader {
         if line.is_fence() {
             self.in_fence = !self.in_fence;
             self.source = None;
+            self.is_adjacent = false;
             return self.prose(line);
         }
         if let Some(command) = command(line.text.trim()) {
@@ -206,6 +207,10 @@ impl Reader {
     /// A line of no format: prose, unless it looks like a part of some output.
     fn other(&mut self, line: &Line<'_>) -> usize {
         let text = line.text.trim();
+        if let Some(host) = heading::ansible_host(text) {
+            (self.source, self.heading) = (None, Some(host));
+            return self.prose(line);
+        }
         let reason = if looks_like_evidence(text) {
             if format::is_rule_of_nft(text) {
                 "it is a rule of iptables as nft shows it, and the heading of its chain is not shown: `iptables-save` names the chain"

@@ -9,6 +9,7 @@ use svclab_rules::iptables::{self, ChainKind, ELLIPSIS, Excerpt, OLDER, TableNam
 
 use super::super::filter::Filter;
 use super::super::grep::Patterns;
+use super::super::heading::ansible_host;
 use super::super::line::{Line, is_sentence};
 use super::super::model::{Contents, Format};
 use super::super::repairs::{Repair, RepairSet};
@@ -140,7 +141,7 @@ fn collect<'l>(lines: &'l [Line<'_>]) -> Lines<'l> {
     let mut at = 0;
     while let Some(line) = lines.get(at) {
         let text = line.text.trim();
-        if line.is_fence() {
+        if line.is_fence() || ansible_host(text).is_some() {
             break;
         }
         if text.is_empty() || (text.starts_with('#') && command(text).is_none()) {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use ipnet::IpNet;
 use serde_json::Value;
 use svclab_rules::cluster::{Cluster, Node, ProxyConfig};
 use svclab_rules::nftables;
@@ -41,7 +42,7 @@ pub fn from_evidence(
     let mut objects = objects_of(evidence);
     let mut notes = Vec::new();
     let mut left_out: Vec<String> = evidence.rules_not_read().into_iter().collect();
-    let dumps = dumps(evidence, given, &objects, (&mut notes, &mut left_out));
+    let mut dumps = dumps(evidence, given, &objects, (&mut notes, &mut left_out));
     if dumps.is_empty() && objects.services.is_empty() {
         return Err(nothing(evidence, path));
     }
@@ -52,6 +53,8 @@ pub fn from_evidence(
     notes.extend(evidence.not_read().map(Assumption::Assumed));
     let has_rules = !dumps.is_empty();
     let mut routes = Routes::of(evidence, &dumps, &objects);
+    let bridged: Vec<Vec<IpNet>> = routes.bridged(&dumps).collect();
+    dumps.iter_mut().zip(bridged).for_each(|(dump, ranges)| dump.bridged = ranges);
     notes.extend(routes.add(&dumps, &mut objects).map(Assumption::Assumed));
     let sides = [(dumps, path)];
     let Some(mut assumed) = around(&sides, &objects)?.pop() else { return Err(nothing(evidence, path)) };

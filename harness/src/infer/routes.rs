@@ -32,15 +32,17 @@ const OF_PODS: [&str; 6] = ["veth", "cali", "lxc", "azv", "eni", "gke"];
 /// The length of the widest range that a route to pods may have where nothing shows a pod in it.
 const LEAST_LENGTH: u8 = 16;
 
-/// A route of the machine with a dump, if that is known.
+/// A route, and the position of its machine, if that is known: first those of dumps, then those of other pieces.
 struct Shown<'e> {
     route: &'e Route,
-    dump: Option<usize>,
+    machine: Option<usize>,
 }
 
 /// What routes say.
 pub(super) struct Routes<'e> {
     all: Vec<Shown<'e>>,
+    /// The hosts of pieces that are of no dump, by prompts, as far as they are shown.
+    hosts: Vec<Option<String>>,
     /// The positions of those that were used.
     used: BTreeSet<usize>,
     /// Addresses of pods and of other endpoints.
@@ -51,18 +53,24 @@ impl<'e> Routes<'e> {
     /// The routes of all pieces, with the endpoints that rules and objects show.
     pub(super) fn of(evidence: &'e Evidence, dumps: &[Dump], objects: &Objects) -> Self {
         let owners = Owners::of(evidence, dumps);
-        let all = evidence.pieces.iter().flat_map(|piece| {
-            let routes = match &piece.contents {
-                Contents::Routes(routes) => routes.as_slice(),
-                _ => &[],
-            };
-            let dump = owners.only(piece).filter(|_| !routes.is_empty());
-            routes.iter().map(move |route| Shown { route, dump })
-        });
+        let (mut all, mut hosts) = (Vec::new(), Vec::new());
+        for piece in &evidence.pieces {
+            let Contents::Routes(routes) = &piece.contents else { continue };
+            let machine = owners.only(piece).or_else(|| {
+                // Where dumps share a machine's pieces, nothing says whose they are.
+                owners.first(piece).is_none().then(|| {
+                    let known = hosts.iter().position(|host: &Option<String>| *host == piece.host && host.is_some());
+                    let at = known.unwrap_or(hosts.len());
+                    hosts.extend(known.is_none().then(|| piece.host.clone()));
+                    dumps.len() + at
+                })
+            });
+            all.extend(routes.iter().map(|route| Shown { route, machine }));
+        }
         let ports = dumps.iter().flat_map(|dump| &dump.inferred.ports);
         let of_rules = ports.flat_map(|port| port.endpoints.iter().chain(&port.local)).map(|endpoint| endpoint.ip());
         let endpoints = of_rules.chain(objects.pods.iter().flat_map(ips)).collect();
-        Self { all: all.collect(), used: BTreeSet::new(), endpoints }
+        Self { all, hosts, used: BTreeSet::new(), endpoints }
     }
 
     /// Gives nodes the pod ranges that have a route via one of their addresses, or to a link of their own. Without machines among the objects, these
@@ -71,6 +79,8 @@ impl<'e> Routes<'e> {
         let gateways = self.gateways(dumps, objects);
         let mut nodes = self.nodes(dumps, &gateways);
         if objects.has_machines() {
+            let others = self.others(dumps.len(), objects);
+            nodes.extend(others);
             return self.complete(&nodes, objects);
         }
         if dumps.is_empty() || gateways.is_empty() {
@@ -86,6 +96,11 @@ impl<'e> Routes<'e> {
         let words: Vec<String> = nodes.iter().map(Node::words).collect();
         objects.nodes = nodes.iter().map(Node::object).collect();
         Some(format!("nodes from routes: {}", words.join(", ")))
+    }
+
+    /// The ranges of the pod bridges of dumps' machines.
+    pub(super) fn bridged<'r>(&'r self, dumps: &[Dump]) -> impl Iterator<Item = Vec<IpNet>> + use<'r, 'e> {
+        (0..dumps.len()).map(|at| self.own_ranges(at))
     }
 
     /// The endpoints in a range.
@@ -153,6 +168,41 @@ impl<'e> Routes<'e> {
         nodes
     }
 
+    /// The machines among the objects that routes of no dump are of: those that prompts name, or that have the sources of these routes.
+    fn others(&self, dumps: usize, objects: &Objects) -> Vec<Node> {
+        let machines: BTreeSet<IpAddr> = objects.nodes.iter().flat_map(node_ips).collect();
+        let hosts = self.hosts.iter().enumerate();
+        let node = |(at, host): (usize, &Option<String>)| {
+            let links: Vec<(usize, &Route)> = self.links(dumps + at).collect();
+            let addresses = links.iter().filter_map(|(_, route)| route.source).filter(|ip| machines.contains(ip));
+            let name = host.clone().unwrap_or_default();
+            Node { name, addresses: addresses.collect(), ranges: self.own_ranges(dumps + at), routes: Vec::new() }
+        };
+        hosts.map(node).collect()
+    }
+
+    /// Gives the only node among the objects that has no pod range the only range that a tunnel leads to and that is no other node's: flannel's routes
+    /// name no node. Returns what was assumed.
+    fn complete_last(&mut self, objects: &mut Objects) -> Option<String> {
+        let known: Vec<IpNet> = objects.nodes.iter().flat_map(node_ranges).collect();
+        let leads_on = |(at, shown): (usize, &Shown<'e>)| {
+            let to =
+                shown.route.to.filter(|to| is_tunnel(shown.route) && is_network(*to) && shown.route.via.is_some())?;
+            (!known.iter().any(|own| overlaps(*own, to))).then_some((at, to))
+        };
+        let open: Vec<(usize, IpNet)> = self.all.iter().enumerate().filter_map(leads_on).collect();
+        let (_, range) = *open.first().filter(|(_, first)| open.iter().all(|(_, range)| range == first))?;
+        let mut lacking = objects.nodes.iter_mut().filter(|node| node_ranges(node).is_empty());
+        let node = lacking.next()?;
+        if lacking.next().is_some() || known.is_empty() {
+            return None;
+        }
+        node["spec"]["podCIDR"] = json!(range.to_string());
+        node["spec"]["podCIDRs"] = json!([range.to_string()]);
+        self.used.extend(open.iter().map(|(at, _)| at));
+        Some(format!("{} ({range})", own_name(node)))
+    }
+
     /// The node of a dump, with its addresses in the networks of gateways.
     fn of_dump(&self, dumps: &[Dump], at: usize, gateways: &BTreeMap<IpAddr, Vec<usize>>) -> Node {
         let links: Vec<(usize, &Route)> =
@@ -169,14 +219,14 @@ impl<'e> Routes<'e> {
         }
     }
 
-    /// The routes of a dump's machine to its own links.
-    fn links(&self, dump: usize) -> impl Iterator<Item = (usize, &'e Route)> {
-        let all = self.all.iter().enumerate().filter(move |(_, shown)| shown.dump == Some(dump));
+    /// The routes of a machine to its own links.
+    fn links(&self, machine: usize) -> impl Iterator<Item = (usize, &'e Route)> {
+        let all = self.all.iter().enumerate().filter(move |(_, shown)| shown.machine == Some(machine));
         all.map(|(at, shown)| (at, shown.route)).filter(|(_, route)| route.kind == "unicast" && route.via.is_none())
     }
 
-    /// The ranges of the pods of a dump's machine: that of their bridge, or the usual one around a pod with a link of its own.
-    fn own_ranges(&self, dump: usize) -> Vec<IpNet> {
+    /// The ranges of the pods of a machine: that of their bridge, or the usual one around a pod with a link of its own.
+    fn own_ranges(&self, machine: usize) -> Vec<IpNet> {
         let of_link = |(_, route): (usize, &Route)| {
             let (to, device) = (route.to?, route.device.as_deref()?);
             if !is_single(to) {
@@ -185,7 +235,7 @@ impl<'e> Routes<'e> {
             }
             OF_PODS.iter().any(|start| device.starts_with(start)).then(|| usual_range(to.addr()))
         };
-        let ranges: BTreeSet<IpNet> = self.links(dump).filter_map(of_link).collect();
+        let ranges: BTreeSet<IpNet> = self.links(machine).filter_map(of_link).collect();
         ranges.into_iter().collect()
     }
 
@@ -194,7 +244,7 @@ impl<'e> Routes<'e> {
         let mut completed = Vec::new();
         for found in nodes {
             let is_same = |node: &Value| {
-                own_name(node) == found.name || node_ips(node).iter().any(|ip| found.addresses.contains(ip))
+                is_named(node, &found.name) || node_ips(node).iter().any(|ip| found.addresses.contains(ip))
             };
             let Some(at) = objects.nodes.iter().position(is_same) else { continue };
             let name = own_name(&objects.nodes[at]);
@@ -227,6 +277,7 @@ impl<'e> Routes<'e> {
                 self.used.extend(found.routes.iter().filter(leads_there));
             }
         }
+        completed.extend(self.complete_last(objects));
         (!completed.is_empty()).then(|| format!("pod ranges of nodes from routes: {}", completed.join(", ")))
     }
 
@@ -277,10 +328,6 @@ impl<'e> Routes<'e> {
             }
             self.used.extend(used);
         }
-        let is_tunnel = |route: &Route| {
-            let device = route.device.as_deref().unwrap_or_default();
-            ["flannel.", "vxlan"].iter().any(|start| device.starts_with(start))
-        };
         if let Some((device, used)) = self.on_devices(is_tunnel) {
             cni.overlay = Overlay::Vxlan;
             notes.push(format!(
@@ -321,6 +368,19 @@ impl<'e> Routes<'e> {
         let all: Vec<String> = made.into_iter().chain(others).collect();
         (!all.is_empty()).then(|| all.join("; "))
     }
+}
+
+/// Whether a node has the name of a machine, with or without a domain.
+fn is_named(node: &Value, name: &str) -> bool {
+    let short = |name: &str| name.split('.').next().unwrap_or_default().to_owned();
+    let own = own_name(node);
+    !name.is_empty() && (own == name || short(&own) == short(name))
+}
+
+/// Whether a route leads into a tunnel to other nodes.
+fn is_tunnel(route: &Route) -> bool {
+    let device = route.device.as_deref().unwrap_or_default();
+    ["flannel.", "vxlan"].iter().any(|start| device.starts_with(start))
 }
 
 /// Whether a route leads to the network of nodes: that of the addresses over which routes lead.

@@ -1,12 +1,14 @@
 //! The rules of one node, out of evidence.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
+use ipnet::IpNet;
 use svclab_rules::cluster::{Cluster, Family, ProxyMode};
 use svclab_rules::compare::{Finding, MadeUp, compare_own, completed, differing_comments};
 use svclab_rules::coverage::nft_table;
 use svclab_rules::infer::{Infer, Inferred, InferredPort};
-use svclab_rules::iptables::{Nat, TableName, Target};
+use svclab_rules::iptables::{Nat, Network, Rule, TableName, Target};
 use svclab_rules::ruleset::Rules;
 
 use super::hidden_interfaces;
@@ -31,6 +33,17 @@ pub(in crate::infer) struct Dump {
     pub(in crate::infer) host: Option<String>,
     /// The addresses of the node that the text shows, as `ip addr` lists them.
     pub(in crate::infer) addresses: Vec<IpAddr>,
+    /// The ranges of the node's pod bridges, as routes show them.
+    pub(in crate::infer) bridged: Vec<IpNet>,
+}
+
+/// The pod ranges of the cluster and of the node in flannel's rule that leaves connections from outside to the node's pods unmasqueraded:
+/// `! -s CLUSTER -d NODE -j RETURN`.
+fn flannel_range(rule: &Rule) -> Option<(IpNet, IpNet)> {
+    let (source, destination) = (rule.source.as_ref()?, rule.destination.as_ref()?);
+    let is_return = rule.target == Some(Target::Return) && source.negated && !destination.negated;
+    let (Network::Prefix(cluster), Network::Prefix(node)) = (&source.value, &destination.value) else { return None };
+    (is_return && cluster != node && cluster.contains(node)).then_some((*cluster, *node))
 }
 
 impl Dump {
@@ -57,8 +70,8 @@ impl Dump {
             return None;
         }
         let inferred = Inferred::joined(parts.iter().map(|part| part.rules.infer()));
-        let (renamed, others, addresses) = (Vec::new(), Vec::new(), Vec::new());
-        Some(Self { node, parts, inferred, renamed, others, host: None, addresses })
+        let (renamed, others, addresses, bridged) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Some(Self { node, parts, inferred, renamed, others, host: None, addresses, bridged })
     }
 
     /// All dumps of each node as one.
@@ -75,10 +88,21 @@ impl Dump {
                     known.renamed.extend(new);
                     known.others.extend(dump.others.iter().cloned());
                     known.addresses.extend(&dump.addresses);
+                    known.bridged.extend(&dump.bridged);
                 }
             }
         }
         merged
+    }
+
+    /// The pod ranges of the node, first what rules or routes say: flannel's rule, the route of a pod bridge, else the range of local pods.
+    pub(super) fn own_ranges(&self, pods: &BTreeSet<IpAddr>, node_range: Option<IpNet>) -> Vec<IpNet> {
+        let has_pods = |range: &IpNet| pods.iter().any(|ip| range.contains(ip));
+        let sets = self.parts.iter().chain(&self.others).filter_map(|part| part.rules.iptables());
+        let chains = sets.filter_map(|rules| rules.table(TableName::Nat)).flat_map(|table| &table.chains);
+        let of_flannel = chains.flat_map(|chain| &chain.rules).filter_map(flannel_range);
+        let of_flannel = of_flannel.filter(|(cluster, _)| has_pods(cluster)).map(|(_, range)| range);
+        of_flannel.chain(self.bridged.iter().copied()).chain(node_range).collect()
     }
 
     /// The addresses that other programs' rules translate to, such as those of pods with a host port.

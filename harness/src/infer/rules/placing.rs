@@ -44,12 +44,12 @@ impl Placing {
         &mut self,
         known: &Known,
         each: &[Known],
-        node_ranges: &[Option<IpNet>],
+        own_ranges: &[Vec<IpNet>],
         owners: &ShownNodes,
     ) {
         for family in Family::ALL {
             let of_family = |range: &IpNet| Family::of(range.addr()) == family;
-            let of_rules: BTreeSet<IpNet> = node_ranges.iter().flatten().copied().filter(of_family).collect();
+            let of_rules: BTreeSet<IpNet> = own_ranges.iter().flatten().copied().filter(of_family).collect();
             let of_objects = owners.ranges.iter().map(|(range, _)| *range).filter(of_family);
             let holds_pods = |range: &IpNet| known.pods.iter().any(|ip| range.contains(ip));
             let is_apart = |range: &IpNet| !of_rules.iter().any(|own| own.contains(range) || range.contains(own));
@@ -58,8 +58,8 @@ impl Placing {
             let mut ranges = known.ranges(family, &given);
             // What one node's rules prove comes before what those of another leave open.
             let mut open = Vec::new();
-            for ((machine, one), node_range) in self.own.iter_mut().zip(each).zip(node_ranges) {
-                match one.proven_range(&ranges, node_range.filter(of_family)) {
+            for ((machine, one), own_ranges) in self.own.iter_mut().zip(each).zip(own_ranges) {
+                match one.proven_range(&ranges, own_ranges.iter().copied().find(of_family)) {
                     Some(own) => machine.ranges.push(ranges.remove(own)),
                     None => open.push((machine, one)),
                 }

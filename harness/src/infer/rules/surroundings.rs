@@ -50,8 +50,10 @@ impl Surroundings {
         };
         let each: Vec<Known> = dumps.iter().map(of_dump).collect();
         let node_ranges: Vec<Option<IpNet>> = each.iter().map(|one| one.node_range(&known.pods)).collect();
+        let own_ranges: Vec<Vec<IpNet>> =
+            dumps.iter().zip(&node_ranges).map(|(dump, range)| dump.own_ranges(&known.pods, *range)).collect();
         let mut placing = Placing::of(dumps, &known.local_sources, &owners);
-        placing.give_ranges(&known, &each, &node_ranges, &owners);
+        placing.give_ranges(&known, &each, &own_ranges, &owners);
         placing.give_shown_addresses(&known, dumps);
         placing.give_addresses(&known, &each);
         placing.give_local_ranges(known.unshown_here(inferred), &owners);

@@ -1,8 +1,9 @@
 //! Names of machines: those that `uname -a` prints.
 
+use super::machine_files::folder;
 use super::machine_pieces::folders_of_several;
 use super::model::{Evidence, HostName};
-use super::node_rules::{NodeRules, folder};
+use super::node_rules::NodeRules;
 
 /// The names of machines that lines say.
 pub(super) fn find(text: &str) -> Vec<HostName> {

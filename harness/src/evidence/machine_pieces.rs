@@ -3,8 +3,9 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::IpAddr;
 
+use super::machine_files::{Listing, folder};
 use super::model::{Contents, Evidence, Piece};
-use super::node_rules::{NodeRules, backend, folder};
+use super::node_rules::{NodeRules, backend};
 
 /// The leading bits that an address and the router of its network have in common, at least.
 const LEAST_COMMON_BITS: u32 = 16;
@@ -98,7 +99,7 @@ fn default_sources(pieces: &[&Piece], addresses: &[IpAddr]) -> Vec<IpAddr> {
 
 /// The folders of which two files have rules of the same kind: those of two machines. The implementations of iptables have each their own.
 pub(super) fn folders_of_several(evidence: &Evidence) -> HashSet<&str> {
-    let mut known: HashMap<_, Vec<(&str, Option<&'static str>)>> = HashMap::new();
+    let mut known: HashMap<_, Vec<&Piece>> = HashMap::new();
     let mut of_several = HashSet::new();
     for piece in evidence.pieces.iter().filter(|piece| evidence.original(piece).is_none()) {
         let family = match &piece.contents {
@@ -109,17 +110,24 @@ pub(super) fn folders_of_several(evidence: &Evidence) -> HashSet<&str> {
         let Some(file) = piece.file.as_deref() else { continue };
         let own = backend(piece);
         let others = known.entry((folder(file), family)).or_default();
-        let is_another = |(other, of_other): &(&str, Option<&'static str>)| {
-            *other != file && (own.is_none() || of_other.is_none() || own == *of_other)
+        let is_another = |other: &&Piece| {
+            let of_other = backend(other);
+            let are_of_one =
+                || listing(piece).zip(listing(other)).is_some_and(|(own, other)| own.is_of_machine_of(&other));
+            other.file != piece.file && (own.is_none() || of_other.is_none() || own == of_other) && !are_of_one()
         };
         if others.iter().any(is_another) {
             of_several.insert(folder(file));
         }
-        if !others.contains(&(file, own)) {
-            others.push((file, own));
-        }
+        others.push(piece);
     }
     of_several
+}
+
+/// The rules of iptables of a piece of a file among several.
+fn listing(piece: &Piece) -> Option<Listing<'_>> {
+    let Contents::Iptables { rules, .. } = &piece.contents else { return None };
+    Some(Listing { file: piece.file.as_deref()?, format: piece.format, rules: &rules.rules })
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 //!
 //! Nothing is left out silently: every line belongs to a piece, is prose, or is listed as unread.
 
+mod added_files;
 mod archive;
 mod blocks;
 mod collected;
@@ -24,6 +25,7 @@ mod joined_lines;
 pub mod json;
 mod line;
 mod listings;
+mod machine_files;
 mod machine_pieces;
 mod model;
 mod namespaces;
@@ -45,9 +47,11 @@ mod warnings;
 mod wrapped_lines;
 mod wrapped_nft;
 
+pub(crate) use added_files::Added;
 pub(crate) use dictionary::service_of_hash;
 pub(crate) use endpoints::{ListedEndpoint, endpoints, is_cut, is_from_table, marked, remove_marks};
 pub(crate) use hosts::host_of;
+pub(crate) use machine_files::{machine_name, machine_of_bundle, rules as rules_by_chain};
 pub(crate) use machine_pieces::MachinePieces;
 pub(crate) use model::{Complaint, Connection, Contents, Failure, OF_IPTABLES_NFT, Release, Route, Setting};
 pub use model::{Evidence, Format, Piece, Stretch, Unread};

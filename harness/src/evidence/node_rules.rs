@@ -6,6 +6,7 @@ use svclab_rules::coverage::{Coverage, nft_table};
 use svclab_rules::iptables::{Match, Rule, TableName};
 use svclab_rules::ruleset::Rules;
 
+use super::machine_files::{Listing, folder};
 use super::model::{Format, Piece};
 use crate::text::one_line;
 
@@ -36,6 +37,8 @@ pub struct NodeRules {
     pub(crate) heading: Option<String>,
     /// Which implementation of iptables has them, by the command or file that they come from.
     pub(crate) backend: Option<&'static str>,
+    /// The tables that are from other files, each with its file and first line.
+    pub(crate) elsewhere: Vec<(TableName, Arc<str>, usize)>,
 }
 
 /// The implementation of iptables that a piece is of.
@@ -61,7 +64,10 @@ impl NodeRules {
     /// Their place, in words.
     pub(crate) fn place(&self) -> String {
         let file = self.file.as_ref().map(|file| format!("{} ", one_line(file))).unwrap_or_default();
-        format!("{file}line {}, {}", self.first, self.backend.unwrap_or(self.format.words()))
+        let mut others: Vec<&str> = self.elsewhere.iter().map(|(_, file, _)| &**file).collect();
+        others.dedup();
+        let others: String = others.iter().map(|file| format!(" and {}", one_line(file))).collect();
+        format!("{file}line {}{others}, {}", self.first, self.backend.unwrap_or(self.format.words()))
     }
 
     /// The file among several.
@@ -81,7 +87,13 @@ impl NodeRules {
         self.host.as_ref().and_then(by_host).or_else(by_file).map(|own| own == node)
     }
 
-    /// The folder of the file among several; empty for a file that is in none.
+    /// The rules of iptables in a file among several.
+    pub(super) fn listing(&self) -> Option<Listing<'_>> {
+        let rules = self.rules.iptables()?;
+        Some(Listing { file: self.file()?, format: self.format, rules })
+    }
+
+    /// The folder with the files of the machine whose file it is; empty for a file that is in none.
     pub(crate) fn folder(&self) -> Option<&str> {
         self.file().map(folder)
     }
@@ -142,9 +154,4 @@ pub(crate) fn has_word(text: &str, name: &str) -> bool {
     let is_apart = |letter: Option<char>| letter.is_none_or(|letter| !letter.is_ascii_alphanumeric());
     let mut places = text.match_indices(name);
     places.any(|(at, _)| is_apart(text[..at].chars().next_back()) && is_apart(text[at + name.len()..].chars().next()))
-}
-
-/// The folder of a file.
-pub(super) fn folder(file: &str) -> &str {
-    file.rsplit_once('/').map_or("", |(folder, _)| folder)
 }

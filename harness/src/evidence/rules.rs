@@ -11,26 +11,31 @@ use svclab_rules::nftables;
 use svclab_rules::ruleset::Rules;
 
 use super::listings::{contradicts, has_other_chain, is_another_listing};
+use super::machine_files::folder;
 use super::model::{Contents, Evidence, Format, Piece};
-use super::node_rules::{NodeRules, backend, folder};
+use super::node_rules::{NodeRules, backend};
 
 impl Evidence {
-    /// The piece in another file of the same folder that has all rules of this one as iptables prints them, if this is what nft prints of
-    /// tables of iptables-nft, which lacks comments and more: `svclab dump collect` keeps both.
+    /// The piece in another file of the same folder that has the rules of this one as iptables prints them, alone or with other files, if this is
+    /// what nft prints of tables of iptables-nft, which lacks comments and more: `svclab dump collect` keeps both.
     pub(crate) fn original(&self, piece: &Piece) -> Option<&Piece> {
         let own = tables(Some(piece).filter(|piece| piece.format == Format::IptablesNft)?)?;
         let own_folder = piece.file.as_deref().map(folder)?;
-        self.pieces.iter().find(|other| {
-            let is_of_machine = other.file != piece.file
+        let is_of_machine = |other: &&Piece| {
+            other.file != piece.file
                 && other.file.as_deref().map(folder) == Some(own_folder)
-                && backend(other) != Some("iptables-legacy");
-            let has_all = |all: &RuleSet| {
-                let mut used =
-                    own.tables.iter().filter(|table| table.chains.iter().any(|chain| !chain.rules.is_empty()));
-                all.family == own.family && used.all(|table| all.table(table.name).is_some())
-            };
-            is_of_machine && other.format != Format::IptablesNft && tables(other).is_some_and(has_all)
-        })
+                && backend(other) != Some("iptables-legacy")
+                && other.format != Format::IptablesNft
+                && tables(other).is_some_and(|rules| rules.family == own.family)
+        };
+        let of_machine: Vec<&Piece> = self.pieces.iter().filter(is_of_machine).collect();
+        let has = |other: &Piece, table: TableName| tables(other).is_some_and(|rules| rules.table(table).is_some());
+        let used = own.tables.iter().filter(|table| table.chains.iter().any(|chain| !chain.rules.is_empty()));
+        let used: Vec<TableName> = used.map(|table| table.name).collect();
+        // Collectors write each table to a file of its own.
+        let are_there = used.iter().all(|table| of_machine.iter().any(|other| has(other, *table)));
+        let most = |other: &&&Piece| used.iter().filter(|table| has(other, **table)).count();
+        of_machine.iter().rev().max_by_key(most).copied().filter(|_| are_there)
     }
 }
 
@@ -81,6 +86,7 @@ fn joined(evidence: &Evidence, shortened: &BTreeSet<Output>) -> Vec<NodeRules> {
                     host: piece.host.clone(),
                     heading: piece.heading.clone(),
                     backend: backend(piece),
+                    elsewhere: Vec::new(),
                 };
                 joiners.resize_with(all.len(), ExcerptMerger::default);
                 add(&mut all, &mut joiners, new, rules.rules.family, piece);
@@ -112,7 +118,7 @@ pub fn not_judged(evidence: &Evidence, sets: &[NodeRules]) -> Option<String> {
 
 /// What is said of another rule set.
 pub(crate) fn words_of_other(other: &NodeRules) -> String {
-    format!("the rules from {} are another rule set of the same text: their effect is unknown", other.place())
+    format!("the rules from {} are another rule set of the same text or folder: their effect is unknown", other.place())
 }
 
 /// Adds rules of iptables to those that they belong to.
@@ -234,6 +240,7 @@ fn add_tables(
         host: piece.host.clone(),
         heading: piece.heading.clone(),
         backend: None,
+        elsewhere: Vec::new(),
     };
     let belongs = |known: &NodeRules| {
         let Rules::Nftables(own) = &known.rules else { return false };

@@ -99,12 +99,16 @@ pub fn from_source(source: Source) -> Result<Evidence, SourceError> {
     let mut evidence = Evidence::default();
     visit(source, &mut |name, text| match (name, text) {
         (None, Ok(text)) => evidence = read_file(&path, &text),
-        (Some(name), Ok(text)) => evidence.add(name, read(&text)),
+        (Some(name), Ok(text)) => {
+            evidence.add(name, read(&text));
+            evidence.add_host_name(name, &text);
+        }
         (name, Err(reason)) => {
             let file = name.map(Into::into);
             evidence.unread.push(Unread { file, line: 1, text: String::new(), reason });
         }
     })?;
+    evidence.add_name_of_bundle(&path);
     Ok(evidence)
 }
 

@@ -8,7 +8,7 @@ use svclab_rules::cluster::ProxyMode;
 use svclab_rules::infer::{Infer, Inferred};
 
 use super::accessors::{ips, is_control_plane, node_ips, node_ranges};
-use super::machines::{groups, is_of_same_machine, split_by_backend};
+use super::machines::{groups, is_of_same_machine, is_part, joined, split_by_backend};
 use super::merge::Objects;
 use super::names::{Renamed, adopt_names, endpoint_chains, valid};
 use super::node_file::{NodeFile, sanitized};
@@ -17,7 +17,9 @@ use super::rules::{Dump, HERE};
 use super::service_ports::{self, ServicePort};
 use super::unshown::{self, Unshown};
 use super::{Assumption, hairpins};
-use crate::evidence::{Evidence, MachinePieces, NodeRules, has_word, host_of, node_rules, words_of_other};
+use crate::evidence::{
+    Evidence, MachinePieces, NodeRules, has_word, host_of, machine_name, machine_of_bundle, node_rules, words_of_other,
+};
 use crate::text::{list, one_line};
 
 /// The dumps in evidence, each with its node: the one that is given for its file, that its file or folder is named after, that has the
@@ -32,7 +34,8 @@ pub(super) fn dumps(
     let counts_empty = !objects.services.is_empty();
     let mut dumps: Vec<Dump> = Vec::new();
     let mut places = Vec::new();
-    let (mut sets, others) = split_by_backend(node_rules(evidence));
+    let (sets, others) = split_by_backend(node_rules(evidence));
+    let mut sets = joined(sets, given, (&mut *notes, &mut *left_out));
     notes.extend(evidence.pieces.iter().filter_map(|piece| {
         let original = evidence.original(piece)?.file.as_deref()?;
         let file = piece.file.as_deref()?;
@@ -96,7 +99,7 @@ fn unused_rules(all: &[NodeRules], dumps: &[Dump]) -> (Vec<NodeRules>, Vec<Strin
     let unused: Vec<&NodeRules> = all.iter().filter(|set| !is_used(set)).collect();
     let competes = |set: &&NodeRules| {
         set.rules.has_effect()
-            && all.iter().any(|other| is_used(other) && other.file == set.file && other.is_of_kind(set))
+            && all.iter().any(|other| is_used(other) && is_rival(other, set) && other.is_of_kind(set))
     };
     let mut left_out: Vec<String> = unused.iter().copied().filter(competes).map(words_of_other).collect();
     let is_of_other_mode = |set: &&NodeRules| {
@@ -113,6 +116,11 @@ fn unused_rules(all: &[NodeRules], dumps: &[Dump]) -> (Vec<NodeRules>, Vec<Strin
     }));
     let of_iptables = unused.into_iter().filter(|set| set.rules.iptables().is_some());
     (of_iptables.cloned().collect(), left_out)
+}
+
+/// Whether rules compete with others: those of the same text, and of iptables those of its folder that have more rules.
+fn is_rival(known: &NodeRules, set: &NodeRules) -> bool {
+    known.file == set.file || is_of_same_machine(known, set) && set.rules.iptables().is_some() && !is_part(known, set)
 }
 
 /// Whether two are the rules of one place.
@@ -249,8 +257,9 @@ fn named(
     if let Some(name) = known.iter().find(|name| is_host(name)) {
         return ((*name).clone(), true);
     }
-    let has_own =
-        |name: &str| objects.node(name).is_some_and(|node| node_ips(node).iter().any(|ip| dump.addresses.contains(ip)));
+    let address = heading(dump).and_then(|heading| heading.parse::<IpAddr>().ok());
+    let is_own = |ip: &IpAddr| dump.addresses.contains(ip) || address == Some(*ip);
+    let has_own = |name: &str| objects.node(name).is_some_and(|node| node_ips(node).iter().any(is_own));
     if let Some(name) = known.iter().find(|name| has_own(name) || has_addresses(dump, name, objects)) {
         return ((*name).clone(), true);
     }
@@ -281,7 +290,15 @@ fn named(
     if let Some(host) = host.map(valid).filter(|host| !taken.contains(host.as_str())) {
         return (host, true);
     }
-    let own = place.rsplit('/').find(|part| !sanitized(part).is_empty()).map(sanitized).unwrap_or_default();
+    let of_folder = |part: &str| sanitized(machine_of_bundle(part).unwrap_or(part));
+    let is_file = dump.parts.iter().any(|part| part.file() == Some(place));
+    let (folder, file) = match place.rsplit_once('/') {
+        _ if !is_file => (place, None),
+        Some((folder, _)) => (folder, Some(place)),
+        None => ("", Some(place)),
+    };
+    let parts = file.map(name_of_file).into_iter().chain(folder.rsplit('/').map(of_folder));
+    let own = parts.into_iter().find(|part| !part.is_empty()).unwrap_or_default();
     if !own.is_empty() && !taken.contains(own.as_str()) {
         return (own, true);
     }
@@ -290,6 +307,12 @@ fn named(
     }
     let mut numbered = (1..).map(|number| format!("node-{number}"));
     (numbered.find(|name| !taken.contains(name.as_str())).unwrap_or_else(|| HERE.to_owned()), is_alone)
+}
+
+/// The node that a file's name says: without words for tables and commands, if it has some.
+fn name_of_file(file: &str) -> String {
+    let (whole, named) = (sanitized(file.rsplit('/').next().unwrap_or_default()), machine_name(file));
+    if whole.replace(['.', '_'], "-") == named { whole } else { valid(&named) }
 }
 
 /// Whether a node has addresses that rules treat as those of their own node.

@@ -1,14 +1,14 @@
 //! Rule sets → those of each machine: by files, folders, prompts and backends.
 
-use std::collections::BTreeMap;
-
 use svclab_rules::compare::compare_own;
 use svclab_rules::infer::Infer;
 use svclab_rules::iptables;
 use svclab_rules::ruleset::Rules;
 
 use super::node_file::NodeFile;
-use crate::evidence::NodeRules;
+use crate::evidence::{Added, Format, NodeRules, rules_by_chain};
+use crate::infer::Assumption;
+use crate::text::one_line;
 
 /// Rule sets of one machine.
 pub(super) struct Group {
@@ -36,6 +36,53 @@ pub(super) fn split_by_backend(sets: Vec<NodeRules>) -> (Vec<NodeRules>, Vec<Nod
     let (others, sets): (Vec<_>, Vec<_>) = sets.into_iter().zip(loses).partition(|(_, loses)| *loses);
     let plain = |all: Vec<(NodeRules, bool)>| all.into_iter().map(|(set, _)| set).collect();
     (plain(sets), plain(others))
+}
+
+/// The rule sets of which those of one machine's files are one: tables in files of their own complete each other, and of a table in two formats
+/// the saved one counts. Adds what is said of it to the notes, and rules that do not count to those that are left out.
+pub(super) fn joined(
+    sets: Vec<NodeRules>,
+    given: &[NodeFile],
+    (notes, left_out): (&mut Vec<Assumption>, &mut Vec<String>),
+) -> Vec<NodeRules> {
+    let node = |set: &NodeRules| {
+        let file = set.file.as_deref().unwrap_or_default();
+        given.iter().find(|one| one.has(file)).map(|one| &one.node)
+    };
+    let mut all: Vec<NodeRules> = Vec::new();
+    for mut set in sets {
+        let is_of_one = |known: &&mut NodeRules| {
+            known.file != set.file
+                && known.is_of_kind(&set)
+                && known.may_be_of_host(set.host.as_ref())
+                && node(known) == node(&set)
+                && known.is_of_machine_of(&set, node(known).is_some())
+        };
+        let Some(known) = all.iter_mut().find(is_of_one) else {
+            all.push(set);
+            continue;
+        };
+        if rank(&set) > rank(known) {
+            std::mem::swap(known, &mut set);
+        }
+        let [file, own] =
+            [&set.file, &known.file].map(|file| one_line(file.as_deref().unwrap_or_default()).to_string());
+        let place = set.place();
+        match known.add_tables(set) {
+            Some(Added::Again) => notes.push(format!("the rules in {file} are those of {own} once more").into()),
+            Some(Added::Others) => left_out.push(format!(
+                "the rules from {place} differ from those of the same tables in {own}: they are of the same node at another time"
+            )),
+            _ => {}
+        }
+    }
+    all
+}
+
+/// How much rules say: most those that translate, and of these, those that iptables-save prints.
+fn rank(set: &NodeRules) -> (bool, bool) {
+    let has_nat = set.rules.iptables().is_some_and(|rules| rules.table(iptables::TableName::Nat).is_some());
+    (has_nat, set.format == Format::IptablesSave)
 }
 
 /// Whether two are rules of one machine: of the same text or folder, without prompts that name two.
@@ -102,13 +149,26 @@ fn without_repeats(sets: Vec<NodeRules>) -> Vec<NodeRules> {
     kept
 }
 
+/// Whether a set of iptables has only rules that another one has, too.
+pub(super) fn is_part(known: &NodeRules, set: &NodeRules) -> bool {
+    let (Some(known), Some(own)) = (known.rules.iptables(), set.rules.iptables()) else { return false };
+    own.tables.iter().all(|table| {
+        table.chains.iter().all(|chain| {
+            let known: Vec<_> =
+                known.rules(table.name, &chain.name).iter().map(iptables::Rule::without_counters).collect();
+            chain.rules.iter().all(|rule| known.contains(&rule.without_counters()))
+        })
+    })
+}
+
 /// Whether a set has only rules that another one of the same machine has, too.
 fn is_repeated(known: &NodeRules, set: &NodeRules) -> bool {
     let is_of_host = known.file == set.file && known.host.is_some() && known.host == set.host;
     match (&known.rules, &set.rules) {
         (Rules::Iptables(known), Rules::Iptables(own)) => {
+            let plain = |table: &iptables::Table| rules_by_chain(table, iptables::Rule::without_counters);
             let is_known = |table: &iptables::Table| {
-                known.rules.table(table.name).is_some_and(|known| has_same_rules(known, table))
+                known.rules.table(table.name).is_some_and(|known| plain(known) == plain(table))
             };
             is_of_host && known.rules.family == own.rules.family && own.rules.tables.iter().all(is_known)
         }
@@ -117,16 +177,4 @@ fn is_repeated(known: &NodeRules, set: &NodeRules) -> bool {
         }
         _ => false,
     }
-}
-
-/// Whether tables differ at most in counters.
-fn has_same_rules(one: &iptables::Table, other: &iptables::Table) -> bool {
-    let rules = |table: &iptables::Table| -> BTreeMap<String, Vec<iptables::Rule>> {
-        table
-            .chains
-            .iter()
-            .map(|chain| (chain.name.to_string(), chain.rules.iter().map(iptables::Rule::without_counters).collect()))
-            .collect()
-    };
-    rules(one) == rules(other)
 }

@@ -157,6 +157,9 @@ fn the_node_of_a_dump_is_named(#[case] files: &[(&str, &str)]) {
 #[case::headings(format!("On the control plane:\n```\n{}```\nOn the worker:\n```\n{}```\n", rules(&[ON_W2, ON_W1]), rules(&[ON_W2])), &["control-plane", "worker"])]
 #[case::shares(format!("Before:\n```\n{}```\nAfter:\n```\n{}```\n", rules(&[ON_W2, ON_W1]), rules(&[ON_W2])), &["node-1", "node-2"])]
 #[case::chains(format!("## for control plane\n{0}### for node01\n{0}", CHAINS).replacen("192.168.0.1 ", "192.168.0.2 ", 1), &["control-plane", "node01"])]
+#[case::fences(format!("**w-1**\n```\n{}```\n**worker-2**\n```\n{}```\n", rules(&[ON_W2, ON_W1]), rules(&[ON_W2])), &["node-1", "worker-2"])]
+#[case::hosts(format!("On ip-10-0-1-5.ec2.internal:\n```\n{}```\nOn ip-10-0-1-6:\n```\n{}```\n", rules(&[ON_W2, ON_W1]), rules(&[ON_W2])), &["ip-10-0-1-5.ec2.internal", "ip-10-0-1-6"])]
+#[case::ansible(format!("w1 | CHANGED | rc=0 >>\n{}w2 | CHANGED | rc=0 >>\n{}", rules(&[ON_W2, ON_W1]), rules(&[ON_W2])), &["w1", "w2"])]
 #[case::same(format!("On the control plane:\n```\n{0}```\nOn the worker:\n```\n{0}```\n", rules(&[ON_W2, ON_W1])), &["node-1"])]
 fn listings_of_two_nodes_are_two(#[case] text: String, #[case] expected: &[&str]) {
     let assumed = infer::from_evidence(&evidence::read(&text), Path::new("dump"), &[], Connections::LeftOut);
@@ -197,4 +200,113 @@ fn a_second_listing_of_a_machine_is_left_out() {
     let (scenario, said) = imported(&[("issue.md", &text)]);
     assert_eq!(scenario.rules.len(), 1, "{said}");
     assert!(said.contains("are of the machine w1 like those from line 2"), "{said}");
+}
+
+/// A listing of iptables -L of these tables, and saved tables, of which filter lacks a jump and drops.
+const FORWARD_DROP: &str = "*filter\n:INPUT ACCEPT [0:0]\n:FORWARD DROP [0:0]\n:OUTPUT ACCEPT [0:0]\nCOMMIT\n";
+
+/// Files of a folder complete each other: tables of their own, and the same table in another format.
+#[rstest]
+#[case::tables("w7/nat.txt", "w7/filter.txt", "w7")]
+#[case::named("dumps/w8-nat.txt", "dumps/w8-filter.txt", "dumps")]
+#[case::rancher("w9-2024-03-01/networking/iptablesnat", "w9-2024-03-01/networking/iptablesfilter", "w9")]
+#[case::sosreport(
+    "sos_commands/firewall_tables/iptables_-t_nat_-nvL",
+    "sos_commands/firewall_tables/iptables_-t_filter_-nvL",
+    "node-1"
+)]
+fn files_of_a_machine_are_one_rule_set(#[case] nat: &str, #[case] filter: &str, #[case] expected: &str) {
+    let saved = format!("*nat\n{}COMMIT\n", rules(&[ON_W1]));
+    let (scenario, said) = imported(&[(nat, &saved), (filter, FORWARD_DROP)]);
+    assert_eq!(scenario.rules.len(), 1, "{said}");
+    assert!(nodes(&scenario)[0].starts_with(&format!("{expected} ")), "{said}");
+    let installed = scenario.rules[0].rules.print();
+    assert!(installed.contains(":FORWARD DROP"), "{installed}");
+}
+
+/// Files of two machines in a folder, each of whose tables are in files of their own.
+#[test]
+fn names_of_files_tell_machines_apart() {
+    let texts = [ON_W2, ON_W1].map(|endpoint| format!("*nat\n{}COMMIT\n", rules(&[endpoint])));
+    let files = [
+        ("w8-nat.txt", &*texts[0]),
+        ("w8-filter.txt", FORWARD_DROP),
+        ("w9-nat.txt", &texts[1]),
+        ("w9-filter.txt", FORWARD_DROP),
+    ];
+    let (scenario, said) = imported(&files);
+    let own: Vec<String> = scenario.rules.iter().map(|own| own.rules.print()).collect();
+    assert!(own.len() == 2 && own.iter().all(|own| own.contains(":FORWARD DROP")), "{own:?}\n{said}");
+    assert_eq!(nodes(&scenario).iter().map(|node| &node[..3]).collect::<Vec<_>>(), ["w8 ", "w9 "], "{said}");
+}
+
+/// A table that a collector has both saved and listed is one, and names no node.
+#[rstest]
+#[case("w1/iptables-save.txt", "w1/iptables-nat.txt", &[("w1/about.txt", "")])]
+#[case("networking/iptablessave", "networking/iptablesnat", &[("systeminfo/hostname", "w1.example.com\n")])]
+fn two_listings_of_a_table_are_one(#[case] saved: &str, #[case] listed: &str, #[case] others: &[(&str, &str)]) {
+    let text = format!("*nat\n{}COMMIT\n", rules(&[ON_W1]));
+    let mut files = vec![(saved, text.as_str()), (listed, LISTED)];
+    files.extend(others);
+    let (scenario, said) = imported(&files);
+    assert_eq!(scenario.rules.len(), 1, "{said}");
+    assert!(nodes(&scenario)[0].starts_with("w1"), "{said}");
+    assert!(said.contains(&format!("the rules in {listed} are those of {saved} once more")), "{said}");
+}
+
+/// The same rules as iptables -L prints them.
+const LISTED: &str = r#"Chain KUBE-SEP-PBFVJUGNX7I4VSY2 (1 references)
+target     prot opt source               destination
+KUBE-MARK-MASQ  all  --  10.244.2.5           0.0.0.0/0            /* kube-system/kube-dns:dns */
+DNAT       udp  --  0.0.0.0/0            0.0.0.0/0            /* kube-system/kube-dns:dns */ udp to:10.244.2.5:53
+
+Chain KUBE-SERVICES (2 references)
+target     prot opt source               destination
+KUBE-SVC-TCOU7JCQXEZGVUNU  udp  --  0.0.0.0/0            10.96.0.10           /* kube-system/kube-dns:dns cluster IP */ udp dpt:53
+
+Chain KUBE-SVC-TCOU7JCQXEZGVUNU (1 references)
+target     prot opt source               destination
+KUBE-MARK-MASQ  udp  -- !10.244.0.0/16        10.96.0.10           /* kube-system/kube-dns:dns cluster IP */ udp dpt:53
+KUBE-SEP-PBFVJUGNX7I4VSY2  all  --  0.0.0.0/0            0.0.0.0/0            /* kube-system/kube-dns:dns -> 10.244.2.5:53 */
+"#;
+
+/// flannel's rule says which pods the node has, wherever its endpoints are.
+#[rstest]
+#[case("-A POSTROUTING ! -s 10.244.0.0/16 -d 10.244.2.0/24 -j RETURN\n", "[10.244.2.0/24]")]
+#[case(
+    "-A FLANNEL-POSTRTG ! -s 10.244.0.0/16 -d 10.244.7.0/24 -m comment --comment \"flanneld masq\" -j RETURN\n",
+    "[10.244.7.0/24]"
+)]
+#[case("", "[10.244.1.0/24]")]
+fn flannel_shows_the_pods_of_the_node(#[case] rule: &str, #[case] expected: &str) {
+    let text = format!("*nat\n{}{rule}COMMIT\n", rules(&[ON_W2, ON_W1]));
+    let (scenario, said) = imported(&[("rules.txt", &text)]);
+    assert!(nodes(&scenario)[0].ends_with(expected), "{:?}\n{said}", nodes(&scenario));
+}
+
+/// Nodes among objects have the ranges that routes of one of them show, and endpoints are on these nodes.
+#[rstest]
+#[case::prompt("root@node-a:~# ip route\n")]
+#[case::addresses("$ ip route\n")]
+fn routes_of_a_named_node_show_its_pods(#[case] prompt: &str) {
+    let text = format!(
+        "{prompt}default via 192.168.1.1 dev eth0 proto dhcp metric 100
+10.42.0.0/24 via 10.42.0.0 dev flannel.1 onlink
+10.42.1.0/24 dev cni0 proto kernel scope link src 10.42.1.1
+192.168.1.0/24 dev eth0 proto kernel scope link src 192.168.1.21
+$ kubectl get svc,endpoints web
+NAME          TYPE        CLUSTER-IP   EXTERNAL-IP   PORT(S)   AGE
+service/web   ClusterIP   10.43.0.20   <none>        80/TCP    97d
+
+NAME            ENDPOINTS                     AGE
+endpoints/web   10.42.0.7:80,10.42.1.4:80     97d
+$ kubectl get nodes -o wide
+NAME     STATUS   ROLES                  AGE   VERSION   INTERNAL-IP
+node-a   Ready    <none>                 97d   v1.24.6   192.168.1.21
+node-b   Ready    control-plane,master   97d   v1.24.6   192.168.1.20
+"
+    );
+    let (scenario, said) = imported(&[("issue.md", &text)]);
+    let expected = ["node-a [192.168.1.21] [10.42.1.0/24]", "node-b [192.168.1.20] [10.42.0.0/24]"];
+    assert_eq!(nodes(&scenario), expected, "{said}");
 }

@@ -4,9 +4,10 @@
 //! does not show, targets that act on the whole machine. These are changed as little as possible, and each change is said.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use svclab_rules::cluster::{Cluster, Family};
-use svclab_rules::compare::{Completed, MadeUp, compare_own, completed};
+use svclab_rules::compare::{Completed, Difference, Fact, Finding, MadeUp, Subject, compare_own, completed};
 use svclab_rules::iptables::evaluate::{CompileError, CompileErrorKind, Program};
 use svclab_rules::iptables::{Chain, RuleSet, TableName, Target};
 use svclab_rules::nftables::{self, Condition, Statement};
@@ -103,16 +104,25 @@ fn around(
     let completed = completed(&shown, &part.coverage, written.clone(), made_up);
     changes.extend(added(&completed, dump, part, family, &cluster.proxy.version));
     let rules = lead_to(made_up, completed.rules, &written);
-    let (node, file, mode) = (&dump.node, &part.file, dump.mode());
-    deviations.extend(compare_own(&written, &rules, usize::MAX).into_iter().map(|finding| Deviation {
-        node: node.clone(),
-        file: file.clone(),
-        line: part.first,
-        is_whole: part.is_whole(),
-        mode,
-        finding,
+    let (node, mode) = (&dump.node, dump.mode());
+    deviations.extend(compare_own(&written, &rules, usize::MAX).into_iter().map(|finding| {
+        let (file, line) = place_of(&finding, part);
+        Deviation { node: node.clone(), file, line, is_whole: part.is_whole(), mode, finding }
     }));
     rules
+}
+
+/// The file among several, and the first line, of the table that a finding is about.
+fn place_of(finding: &Finding, part: &NodeRules) -> (Option<Arc<str>>, usize) {
+    let table = match (&finding.subject, &finding.difference) {
+        (Subject::Table(table) | Subject::Chain { table, .. }, _) => table,
+        (_, Difference::Missing(Fact::RejectResponse(..)) | Difference::Unexpected(Fact::RejectResponse(..))) => {
+            "filter"
+        }
+        _ => TableName::Nat.as_str(),
+    };
+    let elsewhere = part.elsewhere.iter().find(|(own, ..)| own.as_str() == table);
+    elsewhere.map_or_else(|| (part.file.clone(), part.first), |(_, file, line)| (Some(file.clone()), *line))
 }
 
 /// What was added to rules, in words.

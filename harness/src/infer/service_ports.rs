@@ -1,5 +1,6 @@
 //! Service ports of objects, and which of them are those of rules.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use serde_json::Value;
@@ -72,6 +73,24 @@ impl ServicePort {
 
     fn has_node_port_of(&self, port: &InferredPort) -> bool {
         self.node_port.is_some() && self.node_port == port.node_port
+    }
+}
+
+/// Takes addresses for cluster IPs that objects show to be some: an excerpt of nftables does not say which a dropped address is. The internal
+/// policy is Local then.
+pub(super) fn adopt_cluster_ips(inferred: &mut Inferred, services: &[(ObjectName, Vec<IpAddr>)]) {
+    let known: BTreeSet<IpAddr> = services.iter().flat_map(|(_, ips)| ips).copied().collect();
+    for port in &mut inferred.ports {
+        let lacks = |ip: &IpAddr| !port.cluster_ips.iter().any(|own| own.is_ipv4() == ip.is_ipv4());
+        let own: Vec<IpAddr> = port.external_ips.iter().filter(|ip| known.contains(ip) && lacks(ip)).copied().collect();
+        if own.is_empty() {
+            continue;
+        }
+        port.external_ips.retain(|ip| !own.contains(ip));
+        port.cluster_ips.extend(own);
+        port.is_internal_local |= port.has_endpoints_elsewhere;
+        port.is_external_local &=
+            !(port.external_ips.is_empty() && port.load_balancer.is_empty() && port.node_port.is_none());
     }
 }
 

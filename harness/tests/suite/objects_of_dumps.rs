@@ -5,6 +5,7 @@ use std::path::Path;
 use rstest::rstest;
 use svclab::evidence;
 use svclab::infer::{self, Assumed, Connections};
+use svclab_rules::cluster::{ExternalTrafficPolicy, InternalTrafficPolicy};
 
 use crate::assumptions;
 
@@ -181,4 +182,36 @@ fn comments_tell_releases_apart(#[case] comment: &str, #[case] expected: &str) {
     );
     let said = assumptions(&imported(&text)).join("\n");
     assert!(said.contains(expected), "{said}");
+}
+
+/// A map of nftables that drops connections to an address does not say which kind of address it is, and so which policy is Local.
+#[rstest]
+#[case::external("LoadBalancer   10.96.0.11   10.88.1.2     80:30080/TCP", [false, true])]
+#[case::cluster_ip("ClusterIP      10.88.1.2    <none>        80/TCP", [true, false])]
+fn objects_say_whose_policy_drops_connections(#[case] row: &str, #[case] expected: [bool; 2]) {
+    let assumed = imported(&format!(
+        "# nft list map ip kube-proxy no-endpoint-services\ntable ip kube-proxy {{\n\tmap no-endpoint-services {{\n\
+         \t\ttype ipv4_addr . inet_proto . inet_service : verdict\n\
+         \t\telements = {{ 10.88.1.2 . tcp . 80 comment \"default/lb\" : drop }}\n\t}}\n}}\n\n\
+         $ kubectl get svc\nNAME   TYPE           CLUSTER-IP   EXTERNAL-IP   PORT(S)        AGE\nlb     {row}   21m\n"
+    ));
+    let [service] = assumed.scenario.cluster.services.as_slice() else { panic!("one Service") };
+    let is_internal_local = service.internal_traffic_policy == InternalTrafficPolicy::Local;
+    let is_external_local = service.external_traffic_policy == ExternalTrafficPolicy::Local;
+    assert_eq!([is_internal_local, is_external_local], expected);
+}
+
+/// Of two ports that a description and rules name for the same endpoints, the description's counts.
+#[test]
+fn endpoints_have_the_port_of_a_cut_description() {
+    let assumed = imported(
+        "$ kubectl describe svc web\nName:              web\nNamespace:         default\nType:              ClusterIP\n\
+         IP:                10.96.0.10\nPort:              <unset>  80/TCP\nTargetPort:        8080/TCP\n\
+         Endpoints:         10.244.0.2:8080,10.244.1.2:8080,10.244.1.3:8080 + 2 more...\n\n\
+         $ iptables-save | grep default/web\n\
+         -A KUBE-SEP-MQ4W7Q2CV67URU6Q -p tcp -m comment --comment \"default/web\" -m tcp -j DNAT --to-destination 10.244.1.2:80\n\
+         -A KUBE-SERVICES -d 10.96.0.10/32 -p tcp -m comment --comment \"default/web cluster IP\" -m tcp --dport 80 -j KUBE-SVC-LOLE4ISW44XBNF3G\n\
+         -A KUBE-SVC-LOLE4ISW44XBNF3G -m comment --comment \"default/web -> 10.244.1.2:80\" -j KUBE-SEP-MQ4W7Q2CV67URU6Q\n",
+    );
+    assert_eq!(ports(&assumed, "web"), (vec![80], vec![8080]));
 }

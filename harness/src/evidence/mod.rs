@@ -58,7 +58,7 @@ pub use model::{Evidence, Format, Piece, Stretch, Unread};
 pub(crate) use namespaces::shown_objects;
 pub use node_rules::NodeRules;
 pub(crate) use node_rules::{has_word, other_mode};
-pub(crate) use objects::objects;
+pub(crate) use objects::{logged_services, objects};
 pub use page::render;
 pub use read::read;
 pub(crate) use releases::releases;

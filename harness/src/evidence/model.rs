@@ -149,6 +149,8 @@ pub(crate) enum Contents {
         settings: Vec<Setting>,
         /// What they say kube-proxy could not do.
         failures: Vec<Failure>,
+        /// The lines that show Services or endpoints.
+        services: Vec<String>,
     },
     /// This many entries, of which no more is used.
     Entries(usize),
@@ -221,8 +223,8 @@ pub(crate) struct Connection {
     pub(crate) state: Option<String>,
     /// Whether no reply was seen.
     pub(crate) is_unreplied: bool,
-    /// Whether the kernel has removed it, as `conntrack -E` reports.
-    pub(crate) is_destroyed: bool,
+    /// Whether the table has it: not so if `conntrack -E` reports that it is destroyed, or reports it again later.
+    pub(crate) is_current: bool,
     /// The packet that opened it.
     pub(crate) original: Tuple,
     /// The reply that is expected.
@@ -230,7 +232,7 @@ pub(crate) struct Connection {
 }
 
 /// Addresses and ports of a direction.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Tuple {
     /// The source.
     pub(crate) source: IpAddr,
@@ -355,7 +357,9 @@ impl Evidence {
     pub fn says_something(&self) -> bool {
         self.pieces.iter().any(|piece| match &piece.contents {
             Contents::Entries(_) | Contents::Addresses(..) | Contents::Routes(_) => false,
-            Contents::Log { settings, failures, .. } => !settings.is_empty() || !failures.is_empty(),
+            Contents::Log { settings, failures, services, .. } => {
+                !settings.is_empty() || !failures.is_empty() || !services.is_empty()
+            }
             _ => true,
         })
     }

@@ -38,8 +38,9 @@ const LAYERS: [Layer; 13] = [
     (Repair::Typography, |line| typography(line).map(Cow::Owned)),
 ];
 
-/// What no program prints: a comment that is not plain is in straight quotes, kube-proxy's name endpoints with an arrow, and nft has masks.
-const MANGLED: [&str; 9] = [
+/// What no program prints: a comment that is not plain is in straight quotes, kube-proxy's name endpoints with an arrow, nft has masks, values
+/// of YAML are not anchors of this name, and columns of kubectl that are empty are in angle brackets.
+const MANGLED: [&str; 17] = [
     "comment “",
     "comment ”",
     "comment „",
@@ -49,6 +50,14 @@ const MANGLED: [&str; 9] = [
     " -&amp;gt; ",
     " &amp; ",
     " &lt; ",
+    ": &quot;",
+    ": &#34;",
+    ": &#39;",
+    "- &quot;",
+    "- &#34;",
+    "&lt;none&gt;",
+    "&lt;unset&gt;",
+    "&lt;pending&gt;",
 ];
 
 /// A row of a table in Markdown: the cell that is a rule, else all cells with blanks between them. The line below a heading is blank.

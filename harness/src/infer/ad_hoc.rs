@@ -145,7 +145,7 @@ pub(crate) fn with_changes(
     changes: &[AdHocChange],
     reader: &dyn Fn(&Path) -> io::Result<String>,
 ) -> Result<(AdHocScenario, Option<Change>), Diagnostics> {
-    let objects = is_manifest(text).then(|| around(text, path)).transpose()?;
+    let objects = is_manifest(text).then(|| around(text, path, &[])).transpose()?;
     let is_objects = objects.is_some();
     let (scenario, assumptions) = objects.unwrap_or_else(|| (text.to_owned(), Vec::new()));
     let assumptions: Vec<Assumption> = assumptions.into_iter().map(Assumption::Assumed).collect();

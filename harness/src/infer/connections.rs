@@ -40,7 +40,7 @@ pub(super) fn connections(evidence: &Evidence, assumed: &mut Assumed, wanted: Co
 /// How many entries there are, and which lead to an address that is not an endpoint.
 fn notes(evidence: &Evidence, cluster: &Cluster) -> Vec<Assumption> {
     let entries: Vec<&Connection> =
-        pieces(evidence).flat_map(|(_, entries)| entries).filter(|entry| !entry.is_destroyed).collect();
+        pieces(evidence).flat_map(|(_, entries)| entries).filter(|entry| entry.is_current).collect();
     if entries.is_empty() {
         return Vec::new();
     }
@@ -87,7 +87,7 @@ fn restore(evidence: &Evidence, assumed: &mut Assumed) -> Vec<String> {
     let (mut entries, mut others, mut known) = (Vec::new(), 0_usize, HashSet::new());
     for (piece, connections) in pieces(evidence) {
         let Some(node) = node_of(piece, assumed) else { continue };
-        for connection in connections.iter().filter(|connection| !connection.is_destroyed) {
+        for connection in connections.iter().filter(|connection| connection.is_current) {
             let entry = entry(connection, &node).filter(|_| frontends.have(connection));
             let Some(entry) = entry else {
                 others += 1;

@@ -1,13 +1,13 @@
 //! Endpoints of tables that are cut: `10.42.0.21:8080,10.42.1.33:8080 + 1 more...`. The listed ones are ready; others may be.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::IpAddr;
 
 use serde_json::{Value, json};
 use svclab_rules::cluster::Family;
 
 use super::accessors::{endpoint_ips, name, own_name, service_of};
-use crate::evidence::{ListedEndpoint, endpoints, marked};
+use crate::evidence::{ListedEndpoint, endpoints, is_from_table, marked};
 
 /// Completes the Endpoints of which a table lists all addresses, and as many ports as their Service has: every port has all addresses.
 pub(super) fn complete(endpoints: &mut [Value], services: &[Value]) {
@@ -20,14 +20,44 @@ pub(super) fn complete(endpoints: &mut [Value], services: &[Value]) {
         }
         let listed = one["grid"]["ports"].as_array().into_iter().flatten().filter_map(Value::as_u64);
         let targets = targets(&ports, listed.collect());
-        let served = ports.iter().zip(targets).map(|(port, target)| {
-            json!({"name": port["name"].as_str().unwrap_or_default(), "port": target, "protocol": port["protocol"]})
-        });
+        let served = ports.iter().zip(targets).map(|(port, target)| of_service(port, target));
         let addresses = one["grid"]["addresses"].as_array().into_iter().flatten().map(|ip| json!({"ip": ip}));
         let subset = json!({"addresses": addresses.collect::<Vec<_>>(), "ports": served.collect::<Vec<_>>()});
         one["subsets"] = json!([subset]);
         *one = marked(one.take(), false);
     }
+}
+
+/// Gives the ports of EndpointSlices the protocols that a table does not list: those of their Service's ports where it has as many; else a number
+/// that is listed twice is that of TCP and of UDP.
+pub(super) fn add_protocols(endpoints: &mut [Value], services: &[Value]) {
+    let named: HashMap<String, &Value> = services.iter().rev().map(|service| (name(service), service)).collect();
+    for one in endpoints.iter_mut().filter(|one| one["kind"] == "EndpointSlice" && is_from_table(one)) {
+        let ports = named.get(&service_of(one)).map(|service| service["spec"]["ports"].clone()).unwrap_or_default();
+        let ports = ports.as_array().cloned().unwrap_or_default();
+        let Some(listed) = one["ports"].as_array_mut() else { continue };
+        if ports.len() == listed.len() && ports.len() > 1 {
+            let targets = targets(&ports, listed.iter().filter_map(|port| port["port"].as_u64()).collect());
+            let served = ports.iter().zip(targets);
+            *listed = served.map(|(port, target)| of_service(port, target)).collect();
+            continue;
+        }
+        let mut known: HashSet<(u64, bool)> = HashSet::new();
+        listed.retain_mut(|port| {
+            let number = port["port"].as_u64().unwrap_or_default();
+            if known.insert((number, false)) {
+                return true;
+            }
+            port["protocol"] = json!("UDP");
+            known.insert((number, true))
+        });
+    }
+}
+
+/// A port of endpoints for one of a Service.
+fn of_service(port: &Value, target: u64) -> Value {
+    let protocol = port["protocol"].as_str().unwrap_or("TCP");
+    json!({"name": port["name"].as_str().unwrap_or_default(), "port": target, "protocol": protocol})
 }
 
 /// The port of the endpoints for each port of a Service: what is known of it, else the next of those that a table lists, else its own number.

@@ -8,7 +8,6 @@ use serde_json::Value;
 use svclab_rules::cluster::{Cluster, Node, ProxyConfig};
 use svclab_rules::nftables;
 
-use super::Assumption;
 use super::accessors::{name, node_ips, service_of};
 use super::connections::{Connections, connections};
 use super::dumps::dumps;
@@ -16,11 +15,14 @@ use super::endpoint_nodes::assign_nodes;
 use super::interfaces;
 use super::merge::Objects;
 use super::node_file::NodeFile;
-use super::objects::{Assumed, from_objects};
+use super::objects::{Assumed, from_objects_near};
 use super::owners::Owners;
 use super::routes::Routes;
-use super::rules::{Dump, configurations, from_dumps};
-use crate::evidence::{self, Contents, Evidence, NodeRules, OF_IPTABLES_NFT, Piece, node_rules, objects, releases};
+use super::rules::{Dump, configurations, configure, configured_ranges, from_dumps};
+use super::{Assumption, unlisted};
+use crate::evidence::{
+    self, Contents, Evidence, NodeRules, OF_IPTABLES_NFT, Piece, logged_services, node_rules, objects, releases,
+};
 use crate::input::{Diagnostic, Diagnostics, Span};
 use crate::scenario::{CniKind, Note, Setting, cluster};
 use crate::text::{counted, list, one_line};
@@ -44,7 +46,11 @@ pub fn from_evidence(
     let mut left_out: Vec<String> = evidence.rules_not_read().into_iter().collect();
     let mut dumps = dumps(evidence, given, &objects, (&mut notes, &mut left_out));
     if dumps.is_empty() && objects.services.is_empty() {
-        return Err(nothing(evidence, path));
+        objects.add_logged(logged_services(evidence));
+        if objects.services.is_empty() {
+            return Err(nothing(evidence, path));
+        }
+        notes.push("the Services and their endpoints are those that kube-proxy's log shows".into());
     }
     if dumps.is_empty() {
         left_out.extend(node_rules(evidence).iter().filter(|set| set.rules.has_effect()).map(without_services));
@@ -145,14 +151,17 @@ fn around(sides: &[(Vec<Dump>, &Path)], objects: &Objects) -> Result<Vec<Assumed
         false => {
             let mut all = objects.clone();
             all.repair();
+            let near = configured_ranges(&objects.configurations);
+            let unlisted = unlisted::add(&mut all, &near);
             let list = all.list().to_string();
             let of_side = |(_, path): &(Vec<Dump>, &Path)| {
-                let mut assumed = from_objects(&list, path)?;
+                let mut assumed = from_objects_near(&list, path, &near)?;
                 assign_nodes(&mut assumed.scenario.cluster, objects);
                 let words = "the objects are those that the text shows; what tables omit is unknown";
                 assumed.assumptions.insert(0, words.into());
                 assumed.assumptions.extend(defaults(&mut assumed.scenario.cluster, objects).map(Assumption::Assumed));
                 assumed.assumptions.extend(objects.cut_tables().map(Assumption::Assumed));
+                assumed.assumptions.extend(unlisted.iter().cloned().map(Assumption::Assumed));
                 Ok(assumed)
             };
             sides.iter().map(of_side).collect()
@@ -218,7 +227,7 @@ fn without_invalid(objects: &Objects) -> (Objects, Vec<(String, String)>) {
     (valid, invalid)
 }
 
-/// What objects do not say of a cluster, in words. It has the release that the text names.
+/// What objects do not say of a cluster, in words. It has the release that the text names, and the configuration that it shows.
 fn defaults(cluster: &mut Cluster, objects: &Objects) -> impl Iterator<Item = String> {
     let has_address = |node: &Node| objects.node(&node.name).is_some_and(|known| !node_ips(known).is_empty());
     let lacking = cluster.nodes.iter().filter(|node| !has_address(node));
@@ -228,11 +237,12 @@ fn defaults(cluster: &mut Cluster, objects: &Objects) -> impl Iterator<Item = St
     let named = objects.releases.first().map(|release| release.version.to_string());
     let whose = if named.is_some() { ", which the text names," } else { "" };
     cluster.proxy.version = named.unwrap_or_else(|| std::mem::take(&mut cluster.proxy.version));
+    let configured = configure(cluster, &objects.configurations);
     let ProxyConfig { version, mode, cluster_cidrs, .. } = &cluster.proxy;
     let ranges = [("clusterCIDR", cluster_cidrs), ("the range of cluster IPs", &cluster.service_cidrs)];
     let ranges = ranges.into_iter().filter(|(_, ranges)| !ranges.is_empty());
     let ranges: String = ranges.map(|(name, ranges)| format!(", {name} {}", list(ranges, usize::MAX))).collect();
-    addresses.into_iter().chain([format!("kube-proxy {version}{whose} in {mode} mode{ranges}")])
+    addresses.into_iter().chain([format!("kube-proxy {version}{whose} in {mode} mode{ranges}")]).chain(configured)
 }
 
 /// The most nodes whose addresses are listed.

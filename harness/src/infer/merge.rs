@@ -57,7 +57,16 @@ impl Objects {
             }
         }
         cut_tables::complete(&mut all.endpoints, &all.services);
+        cut_tables::add_protocols(&mut all.endpoints, &all.services);
         all
+    }
+
+    /// Adds the Services of a log, with endpoints of those of which no object lists any.
+    pub(super) fn add_logged(&mut self, logged: Vec<Value>) {
+        let logged = Self::of(logged);
+        let listed: BTreeSet<String> = self.endpoints.iter().map(service_of).collect();
+        self.endpoints.extend(logged.endpoints.into_iter().filter(|one| !listed.contains(&service_of(one))));
+        self.services.extend(logged.services);
     }
 
     pub(super) fn is_empty(&self) -> bool {

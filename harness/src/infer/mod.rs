@@ -3,7 +3,7 @@
 //!
 //! 1. `machines`: the rules in evidence → those of each machine; `dumps`: → those of each node; `merge`: its objects, completed by what
 //!    rules show, with `ranges` for pods, `names`, `service_ports` and `validity` as the API
-//!    demands, and `hairpins` for endpoints without a Service; `accessors` read single objects;
+//!    demands, `unlisted` for endpoints that no list shows, and `hairpins` for endpoints without a Service; `accessors` read single objects;
 //! 2. `rules`: dumps and objects → a scenario; `objects`: objects alone → a scenario;
 //! 3. `evidence`: all of these steps, and settings; `routes`: nodes and links from the routes of a dump; `connections`: entries of
 //!    connection tables; `probes`: a scenario → tests of every service port.
@@ -35,6 +35,7 @@ mod ranges;
 mod routes;
 mod rules;
 mod service_ports;
+mod unlisted;
 mod unshown;
 mod validity;
 

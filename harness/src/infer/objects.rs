@@ -62,7 +62,12 @@ pub struct Deviation {
 /// Invalid objects; everything that the API server would reject; objects that no lab can be built from, such as addresses of pods
 /// that lie outside of their node's range.
 pub fn from_objects(text: &str, path: &Path) -> Result<Assumed, Diagnostics> {
-    let (written, assumptions) = around(text, path)?;
+    from_objects_near(text, path, &[])
+}
+
+/// As [`from_objects`], with ranges that pods have where no object shows any.
+pub(super) fn from_objects_near(text: &str, path: &Path, near: &[IpNet]) -> Result<Assumed, Diagnostics> {
+    let (written, assumptions) = around(text, path, near)?;
     // Errors in the objects are reported with their place in the file; those in assumptions have none.
     let itself = own_name(path);
     let read = |named: &Path| if named == itself { Ok(text.to_owned()) } else { Err(io::ErrorKind::NotFound.into()) };
@@ -124,9 +129,9 @@ pub(super) fn own_name(path: &Path) -> PathBuf {
 }
 
 /// The text of a scenario around the objects of a text, which names their file, and what it assumes.
-pub(super) fn around(text: &str, path: &Path) -> Result<(String, Vec<String>), Diagnostics> {
+pub(super) fn around(text: &str, path: &Path, near: &[IpNet]) -> Result<(String, Vec<String>), Diagnostics> {
     let plain = cluster(text, path, ProxyConfig::default())?;
-    let mut around = Around::new(&plain.cluster);
+    let mut around = Around::new(&plain.cluster).near(near.iter().copied());
     around.assumptions.extend(allocations(&plain.cluster));
     let written = around.scenario(&file_name(path));
     around.assumptions.extend(without_endpoints(&plain.cluster));
@@ -375,17 +380,23 @@ impl<'a> Around<'a> {
         };
         let services = self.cluster.services.iter().flat_map(|service| service.cluster_ips.clone());
         let asked: BTreeSet<Family> = services.map(Family::of).collect();
-        let usual = |family: Family| if family == Family::Ipv4 { "10.244.0.0/16" } else { "fd00:10:244::/48" };
+        let is_free = |range: &IpNet| !self.others.iter().any(|other| range.contains(other));
+        let usual = |family: Family| {
+            let all = USUAL_POD_RANGES.iter().filter_map(|range| range.parse::<IpNet>().ok());
+            let mut all = all.filter(|range| Family::of(range.addr()) == family);
+            let first = all.clone().next()?;
+            Some(all.find(is_free).unwrap_or(first).to_string())
+        };
         let near = |family: Family| {
             let range = self.near.iter().find(|range| Family::of(range.addr()) == family)?;
             Some(wide(*range, family))
         };
         let wanted = Family::ALL.into_iter().filter_map(|family| {
             let range = of(family).or_else(|| near(family)).map(|range| range.to_string());
-            range.or_else(|| asked.contains(&family).then(|| usual(family).to_owned()))
+            range.or_else(|| usual(family).filter(|_| asked.contains(&family)))
         });
         let wanted: Vec<String> = wanted.collect();
-        if wanted.is_empty() { vec![usual(Family::Ipv4).to_owned()] } else { wanted }
+        if wanted.is_empty() { usual(Family::Ipv4).into_iter().collect() } else { wanted }
     }
 
     /// Addresses of documentation that nothing in the cluster has, one of each family of pods.
@@ -403,8 +414,23 @@ impl<'a> Around<'a> {
         pods.iter().map(|range| Family::of(range.addr())).filter_map(first_free).collect()
     }
 
+    /// A range for pods of each family, and the node that has it, if objects name one.
+    pub(super) fn room(&mut self) -> Vec<(Option<String>, IpNet)> {
+        let strays = self.strays();
+        self.nodes(&strays);
+        let named = |name: &String| self.cluster.nodes.iter().any(|node| node.name == *name).then(|| name.clone());
+        let first = self.cluster.nodes.first().map(|node| node.name.clone());
+        let of = |range: IpNet| {
+            let family = Family::of(range.addr());
+            let is_of_family = |own: &&IpNet| Family::of(own.addr()) == family;
+            let known = |(name, own): (&String, &Vec<IpNet>)| Some((named(name), *own.iter().find(is_of_family)?));
+            self.ranges.iter().find_map(known).unwrap_or_else(|| (first.clone(), usual_range(range.addr())))
+        };
+        self.pod_ranges().iter().filter_map(|range| range.parse().ok()).map(of).collect()
+    }
+
     /// The addresses of all machines, Services and endpoints.
-    fn used(&self) -> BTreeSet<IpAddr> {
+    pub(super) fn used(&self) -> BTreeSet<IpAddr> {
         let services = self.cluster.services.iter().flat_map(service_addresses);
         let machines = self.cluster.nodes.iter().flat_map(|node| node.addresses());
         let pods = self.cluster.pods.iter().flat_map(|pod| pod.ips.iter().copied());
@@ -414,11 +440,15 @@ impl<'a> Around<'a> {
     }
 }
 
+/// The usual ranges of pods: flannel's and kind's, k3s's, Calico's, and those of IPv6. The first without an address of a node or Service is assumed.
+const USUAL_POD_RANGES: [&str; 5] =
+    ["10.244.0.0/16", "10.42.0.0/16", "192.168.0.0/16", "fd00:10:244::/48", "fd00:10:42::/48"];
+
 /// The usual ranges of cluster IPs: the defaults of a scenario.
 const USUAL_SERVICE_RANGES: [&str; 2] = ["10.96.0.0/12", "fd00:10:96::/112"];
 
 /// The length of the widest range that is assumed for pods: that of the widest private one.
-const LEAST_LENGTH: u8 = 8;
+pub(super) const LEAST_LENGTH: u8 = 8;
 
 /// The usual range of a node that an address is in.
 pub(super) fn usual_range(address: IpAddr) -> IpNet {
@@ -443,7 +473,7 @@ fn wider(range: IpNet) -> IpNet {
 }
 
 /// The smallest range that holds two of the same family.
-fn around_both(one: IpNet, other: IpNet) -> IpNet {
+pub(super) fn around_both(one: IpNet, other: IpNet) -> IpNet {
     let mut range = one;
     while !range.contains(&other) {
         let Some(wider) = range.supernet() else { break };

@@ -13,7 +13,7 @@ use svclab_rules::infer::{Infer, Inferred, InferredPort};
 use svclab_rules::iptables::{Chain, ChainHash, ChainKind, Rule, RuleSet, TableName, Target, parse_rule};
 use svclab_rules::ruleset::Rules;
 
-use super::objects::wide;
+use super::objects::{LEAST_LENGTH, around_both, wide};
 use super::service_ports::{is_api_server, usual_numbers};
 use crate::evidence::{NodeRules, service_of_hash};
 use crate::scenario::NODE_RANGES;
@@ -53,6 +53,7 @@ pub(super) fn add(set: &mut NodeRules) -> Vec<Unshown> {
     let inferred = set.rules.infer();
     let mut taken = taken(&inferred, family);
     let near = inferred.proxy.local_sources.iter().find(|range| Family::of(range.addr()) == family).copied();
+    let near = near.or_else(|| far_from_usual(&inferred, family));
     let services: BTreeSet<ChainHash> = wanted.values().map(|(service, _)| *service).collect();
     let usual = |hash: &ChainHash| usual_numbers(&name_of_port(&inferred, *hash)?).map(|(_, target)| target);
     let ports: BTreeMap<ChainHash, u16> =
@@ -177,10 +178,24 @@ fn taken(inferred: &Inferred, family: Family) -> Vec<IpNet> {
     all.map(|ip| IpNet::new_assert(ip, length).trunc()).collect()
 }
 
+/// The range of pods that are so far from the usual one that no range of a cluster holds both.
+fn far_from_usual(inferred: &Inferred, family: Family) -> Option<IpNet> {
+    let usual = usual(family)?;
+    let ports = inferred.ports.iter().filter(|port| !is_api_server(&port.full_name()));
+    let endpoints = ports.flat_map(|port| port.endpoints.iter().chain(&port.local)).map(SocketAddr::ip);
+    let mut ranges = endpoints.filter(|ip| Family::of(*ip) == family).map(|ip| wide(IpNet::from(ip), family));
+    ranges.find(|range| around_both(*range, usual).prefix_len() < LEAST_LENGTH)
+}
+
+/// The usual range of pods.
+fn usual(family: Family) -> Option<IpNet> {
+    if family == Family::Ipv4 { "10.244.0.0/16" } else { "fd00:10:244::/48" }.parse().ok()
+}
+
 /// A range that none of these has: in the range of local pods, where one is shown.
 fn free(family: Family, near: Option<IpNet>, taken: &[IpNet]) -> Option<IpNet> {
-    let (usual, length) = if family == Family::Ipv4 { ("10.244.0.0/16", 24) } else { ("fd00:10:244::/48", 64) };
-    let near = near.or(usual.parse().ok())?;
+    let length = if family == Family::Ipv4 { 24 } else { 64 };
+    let near = near.or_else(|| usual(family))?;
     let mut all = wide(near, family).subnets(length).ok()?;
     all.find(|range| !taken.iter().any(|other| other.contains(range) || range.contains(other)))
 }

@@ -38,7 +38,7 @@ impl<'e> View<'e> {
         for piece in &evidence.pieces {
             let place = |line: usize| Place { file: piece.file.clone(), line };
             if let Contents::Connections(entries) = &piece.contents {
-                let entries = entries.iter().filter(|entry| !entry.is_destroyed);
+                let entries = entries.iter().filter(|entry| entry.is_current);
                 view.connections.extend(entries.map(|entry| (place(entry.line), entry)));
             }
             let settings = piece.contents.settings().iter();

@@ -14,7 +14,7 @@ use super::route_table::RouteTable;
 use super::rules::Rules;
 use super::set_queries::{Set, keys};
 use super::settings::{InterfaceSettings, Settings};
-use super::{PredictError, RulePlace};
+use super::{PredictError, RulePlace, bridged};
 use crate::documents::Document;
 use crate::scenario::served_on;
 use crate::topology::{Hop, LOOPBACK, Netns, Route, Topology};
@@ -35,6 +35,8 @@ pub(super) struct Machine {
     pub(super) alike: EquivalentPods,
     settings: Vec<InterfaceSettings>,
     bridges_call: [bool; 2],
+    /// The networks behind interfaces that the lab lacks.
+    pub(super) bridged: Vec<IpNet>,
     rules: [Option<Arc<Rules>>; 2],
     /// The listeners.
     listeners: HashMap<(Protocol, SocketAddr), String>,
@@ -79,6 +81,11 @@ impl Machine {
             listed: Family::ALL.map(|family| listed(netns, &environment, family)),
             settings,
             bridges_call: [true, false].map(|ipv4| Settings(netns).bridges_call(ipv4)),
+            bridged: documents
+                .iter()
+                .filter_map(|document| document.rules.iptables())
+                .flat_map(|rules| bridged::networks(rules, netns))
+                .collect(),
             netns: netns.clone(),
             environment,
             own,

@@ -20,6 +20,7 @@
 //! at random or because another flow uses them.
 
 mod bridge;
+mod bridged;
 mod connections;
 mod equivalent_pods;
 mod hooks;

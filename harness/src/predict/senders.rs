@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
+use ipnet::IpNet;
 use svclab_rules::cluster::{Family, ObjectName, Protocol};
 use svclab_rules::walk::{
     Effect, Environment, Field, Interface, Intervals, Narrowing, Packet, Region, Transport, address_bits,
@@ -137,10 +138,19 @@ impl Senders {
                 let loopback = super::set_queries::loopback(self.family);
                 let taken: Intervals = nodes().chain(pods.ranges().iter().copied()).chain(services).collect();
                 let own = network_addresses(network);
-                region.with(Field::Source, unicast(self.family).without(&taken).without(&loopback).without(&own))
+                let sources = unicast(self.family).without(&taken).without(&loopback).without(&own);
+                region.with(Field::Source, sources.without(&self.bridged(network)))
             }
             SenderKind::Process(..) => region,
         }
+    }
+
+    /// The networks of bridges of nodes, without those in which an outside host has its address.
+    fn bridged(&self, network: &Network<'_>) -> Intervals {
+        let ranges = network.machines.iter().flat_map(|machine| &machine.bridged);
+        let has_none = |range: &&IpNet| !self.by_source.keys().any(|source| range.contains(source));
+        let own = ranges.filter(|range| Family::of(range.addr()) == self.family).filter(has_none);
+        own.map(|range| (address_bits(range.network()), address_bits(range.broadcast()))).collect()
     }
 
     /// The addresses of pods, which may be outside of the ranges.

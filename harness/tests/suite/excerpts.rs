@@ -34,6 +34,21 @@ fn failures(assumed: &Assumed) -> Vec<String> {
     verification.failures(&options).map(|failure| format!("{}: {}", failure.what, failure.example.flow)).collect()
 }
 
+/// No outside host has an address of a bridge of the node, as Docker's: rules name its network. A wide range may be that of others, too.
+#[rstest]
+#[case::docker("-s 172.17.0.0/16 ! -o docker0 -j MASQUERADE", true)]
+#[case::wide("-s 172.0.0.0/8 ! -o docker0 -j MASQUERADE", false)]
+#[case::interface_of_the_lab("-s 172.17.0.0/16 ! -o eth0 -j MASQUERADE", false)]
+#[case::all("-s 172.17.0.0/16 -j MASQUERADE", false)]
+fn no_outside_host_is_on_a_bridge_of_the_node(#[case] rule: &str, #[case] expected: bool) {
+    let saved = golden("both-policies-local/v1.30-iptables/iptables-save.txt");
+    let kubernetes = "-A POSTROUTING -m comment --comment \"kubernetes postrouting rules\"";
+    let text = saved.replace(kubernetes, &format!("-A POSTROUTING {rule}\n{kubernetes}"));
+    assert_ne!(text, saved);
+    let failures = failures(&imported(&text));
+    assert_eq!(failures.is_empty(), expected, "{failures:?}");
+}
+
 fn saved() -> String {
     std::fs::read_to_string("../rules/tests/golden/small-cluster/v1.30-iptables/iptables-save.txt")
         .expect("a recording")

@@ -46,6 +46,7 @@ mod mutations;
 mod netem;
 mod nft_loads;
 mod nodes_of_dumps;
+mod objects_alone;
 mod objects_of_dumps;
 mod other_rules;
 mod outside;

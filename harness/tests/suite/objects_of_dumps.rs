@@ -215,3 +215,14 @@ fn endpoints_have_the_port_of_a_cut_description() {
     );
     assert_eq!(ports(&assumed, "web"), (vec![80], vec![8080]));
 }
+
+/// Endpoints that are made up are near those that are shown: no range of pods holds 10.244.0.0/16 and 172.20.0.0/16 without that of Services.
+#[test]
+fn made_up_endpoints_are_near_those_that_are_shown() {
+    let assumed = imported(
+        "-A KUBE-SVC-HVYO5BWEF5HC7MD7 -m comment --comment \"oqton-backoffice/sonatype-nexus:\" -j KUBE-SEP-ESZGVIJJ5GN2KKUX\n\
+         -A KUBE-SEP-QGNNICTBV4CXTTZM -p tcp -m comment --comment \"kube-system/nginx-ingress-lb:https\" -m tcp -j DNAT --to-destination 172.20.2.3:443\n",
+    );
+    let pods = assumed.scenario.cluster.nodes.iter().flat_map(|node| &node.pod_cidrs);
+    assert!(pods.clone().count() > 0 && pods.into_iter().all(|range| range.to_string().starts_with("172.20.")));
+}

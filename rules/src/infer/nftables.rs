@@ -9,9 +9,9 @@ use super::endpoints::endpoints;
 use super::model::{self, Inferred, InferredPort, InferredProxy, Marked};
 use super::named_endpoints::{NamedEndpoint, named_endpoints};
 use crate::chains::nftables::{
-    Known, Names, address, frontend_of_key, is_base, kind_of, marks, name_of, protocol_of, source_ranges,
+    Known, Names, address, frontend, frontend_of_key, is_base, kind_of, marks, name_of, protocol_of, source_ranges,
 };
-use crate::chains::{self, Kind, Policy};
+use crate::chains::{self, Frontend, Kind, Policy};
 use crate::cluster::{Family, ObjectName, Protocol};
 use crate::nftables::{
     Addresses, Chain, Condition, Element, Interfaces, Key, MarkChange, Rule, Set, Side, Statement, Table, Verdict,
@@ -163,13 +163,15 @@ impl<'a> Reader<'a> {
         match kind_of(&chain.name) {
             Some((Kind::Group(_), service)) => {
                 chain.rules.iter().for_each(|rule| self.marks(rule));
-                // The element that leads here may be lost.
+                // The element that leads here may be lost, or not shown (`nft list chain`): kube-proxy marks traffic to cluster IPs here.
                 let marking = chain.rules.iter().filter(|rule| rule.statements.iter().any(marks));
                 let all = self.cluster_ips.as_ref();
-                let is_known = |ip: &IpAddr| all.is_some_and(|all| all.contains([Key::Address(*ip)].as_slice()));
-                let own = marking.filter_map(|rule| address(rule, Side::Destination)).filter(is_known);
-                let own: Vec<IpAddr> = own.collect();
-                self.port(service).cluster_ips.extend(own);
+                let is_known = |ip: &IpAddr| all.is_none_or(|all| all.contains([Key::Address(*ip)].as_slice()));
+                let own = marking.filter_map(|rule| Some((address(rule, Side::Destination)?, frontend(rule))));
+                let own: Vec<(IpAddr, Option<Frontend>)> = own.filter(|(ip, _)| is_known(ip)).collect();
+                let port = self.port(service);
+                port.cluster_ips.extend(own.iter().map(|(ip, _)| *ip));
+                port.port = port.port.or_else(|| own.iter().find_map(|(_, frontend)| Some(frontend.as_ref()?.port)));
             }
             Some((Kind::External, service)) => {
                 let asks_for_the_node = |rule: &Rule| rule.conditions.contains(&Condition::Local(Side::Source));

@@ -1,5 +1,6 @@
 //! `conntrack -L`, `conntrack -E`, `/proc/net/nf_conntrack`.
 
+use std::collections::HashSet;
 use std::net::IpAddr;
 
 use super::super::line::Line;
@@ -45,7 +46,7 @@ pub(super) fn read(lines: &[Line<'_>], _: &Context) -> Option<Block> {
                 mends.push((line.number, RepairSet::default().with(Repair::Wrapped)));
             }
             match entry {
-                Some(entry) => entries.push(entry),
+                Some(entry) => entries.push((is_event(&line.text), entry)),
                 None => unread.push((at, "the addresses of the connection cannot be read".to_owned())),
             }
         }
@@ -55,7 +56,23 @@ pub(super) fn read(lines: &[Line<'_>], _: &Context) -> Option<Block> {
     if taken == 0 {
         return None;
     }
+    end_superseded(&mut entries);
+    let entries = entries.into_iter().map(|(_, entry)| entry).collect();
     Some(Block { unread, mends, ..Block::new(Format::Conntrack, taken, Contents::Connections(entries)) })
+}
+
+/// Whether a line is one of `conntrack -E`.
+fn is_event(line: &str) -> bool {
+    ["[NEW]", "[UPDATE]", "[DESTROY]"].iter().any(|event| line.contains(event))
+}
+
+/// The last event of a connection says what became of it: `conntrack -E` reports one several times.
+fn end_superseded(entries: &mut [(bool, Connection)]) {
+    let mut later = HashSet::new();
+    for (_, entry) in entries.iter_mut().rev().filter(|(is_event, _)| *is_event) {
+        let is_last = later.insert((entry.protocol.clone(), entry.original.clone(), entry.reply.clone()));
+        entry.is_current &= is_last;
+    }
 }
 
 /// The entry that starts on the first line, and how many lines it takes: a terminal may have wrapped it.
@@ -116,7 +133,7 @@ fn connection(line: usize, text: &str) -> Option<Connection> {
         protocol: (*protocol).to_owned(),
         state,
         is_unreplied: text.contains("[UNREPLIED]"),
-        is_destroyed: text.contains("[DESTROY]"),
+        is_current: !text.contains("[DESTROY]"),
         original: tuple(0)?,
         reply: tuple(1)?,
     })

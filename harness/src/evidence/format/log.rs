@@ -1,5 +1,9 @@
 //! Logs of kube-proxy and other components: klog's text and JSON, and the text of logrus that k3s and containerd write.
 
+mod services;
+
+pub(in crate::evidence) use self::services::services;
+
 use super::super::line::{Line, is_time};
 use super::super::model::{Complaint, Contents, Failure, Format, Setting};
 use super::{Block, Context, knows_block, run};
@@ -80,7 +84,9 @@ pub(super) fn read(lines: &[Line<'_>], _: &Context) -> Option<Block> {
         failures.clear();
     }
     let format = if is_other { Format::OtherLog } else { Format::ProxyLog };
-    (taken > 0).then(|| Block::new(format, taken, Contents::Log { entries, settings, failures }))
+    let own = lines[..taken].iter().map(|line| line.text.trim()).filter(|_| !is_other);
+    let services = own.filter(|line| services::knows(line)).map(str::to_owned).collect();
+    (taken > 0).then(|| Block::new(format, taken, Contents::Log { entries, settings, failures, services }))
 }
 
 /// The programs that contain kube-proxy.

@@ -1,6 +1,7 @@
 //! Tables of `kubectl get`, with or without their heading.
 
 mod endpoints;
+mod services;
 
 use serde_json::{Value, json};
 
@@ -10,12 +11,13 @@ use super::super::model::{Contents, Format};
 use super::super::repairs::{Repair, RepairSet};
 use super::{Block, Context, command, knows_block};
 use endpoints::EndpointList;
+use services::{Columns, service};
 
 /// What a table lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Pod,
-    Service,
+    Service(Columns),
     Endpoints,
     EndpointSlice,
     Node,
@@ -40,8 +42,10 @@ fn heading(line: &str) -> Option<Vec<&str>> {
 
 fn kind_of(heading: &[&str]) -> Kind {
     let has = |name: &str| heading.contains(&name);
+    if let Some(columns) = Columns::of(heading) {
+        return Kind::Service(columns);
+    }
     match () {
-        () if has("CLUSTER-IP") => Kind::Service,
         () if has("ADDRESSTYPE") => Kind::EndpointSlice,
         () if has("ENDPOINTS") => Kind::Endpoints,
         () if has("ROLES") || has("KERNEL-VERSION") || has("VERSION") && has("STATUS") => Kind::Node,
@@ -75,7 +79,7 @@ fn row_kind(line: &str) -> Option<Kind> {
         if types.contains(&first)
             && (second.parse::<std::net::IpAddr>().is_ok() || second == "None" || second == "<none>")
         {
-            return Some(Kind::Service);
+            return Some(Kind::Service(Columns::default()));
         }
         let is_port = |word: &str| is_number(word) || word == "<unset>";
         if matches!(first, "IPv4" | "IPv6") && second.split(',').all(is_port) {
@@ -248,7 +252,7 @@ fn row(text: &str, kind: Kind, has_namespace: bool, namespace: Option<&str>) -> 
     let metadata = json!({"name": name, "namespace": namespace});
     match kind {
         Kind::Pod => pod(&words, metadata),
-        Kind::Service => service(&words, metadata),
+        Kind::Service(columns) => service(&words, columns, metadata),
         Kind::Endpoints => {
             words.get(1)?;
             let listed = EndpointList::of(given(1).unwrap_or_default());
@@ -284,51 +288,6 @@ fn pod(words: &[String], metadata: Value) -> Option<Value> {
         pod["spec"]["nodeName"] = json!(node);
     }
     Some(pod)
-}
-
-fn service(words: &[String], metadata: Value) -> Option<Value> {
-    let kind = words
-        .get(1)
-        .filter(|kind| ["ClusterIP", "NodePort", "LoadBalancer", "ExternalName"].contains(&kind.as_str()))?;
-    let cluster_ip = words.get(2)?;
-    let external = words.get(3).filter(|word| !word.starts_with('<'));
-    let ports: Vec<Value> = words.get(4).map(|ports| ports.split(',').filter_map(port).collect()).unwrap_or_default();
-    let mut service = json!({
-        "apiVersion": "v1", "kind": "Service", "metadata": metadata,
-        "spec": {"type": kind, "ports": ports},
-    });
-    if cluster_ip.parse::<std::net::IpAddr>().is_ok() || cluster_ip == "None" {
-        service["spec"]["clusterIP"] = json!(cluster_ip);
-        service["spec"]["clusterIPs"] = json!([cluster_ip]);
-    }
-    let external: Vec<&str> = external
-        .into_iter()
-        .flat_map(|word| word.split(','))
-        .filter(|word| word.parse::<std::net::IpAddr>().is_ok())
-        .collect();
-    if let Some(name) = words.get(3).filter(|word| kind == "ExternalName" && !word.starts_with('<')) {
-        service["spec"]["externalName"] = json!(name);
-    }
-    if kind == "LoadBalancer" && !external.is_empty() {
-        let ingress: Vec<Value> = external.iter().map(|ip| json!({"ip": ip})).collect();
-        service["status"] = json!({"loadBalancer": {"ingress": ingress}});
-    } else if !external.is_empty() && kind != "ExternalName" {
-        service["spec"]["externalIPs"] = json!(external);
-    }
-    Some(service)
-}
-
-/// `80:31898/TCP`, `53/UDP`.
-fn port(text: &str) -> Option<Value> {
-    let (ports, protocol) = text.split_once('/')?;
-    let (port, node_port) =
-        ports.split_once(':').map_or((ports, None), |(port, node)| (port, node.parse::<u16>().ok()));
-    let port: u16 = port.parse().ok()?;
-    let mut value = json!({"name": format!("p{port}-{}", protocol.to_lowercase()), "port": port, "protocol": protocol});
-    if let Some(node_port) = node_port {
-        value["nodePort"] = json!(node_port);
-    }
-    Some(value)
 }
 
 fn slice(words: &[String], metadata: &Value) -> Option<Value> {

@@ -1,6 +1,7 @@
 //! Kubernetes objects: tables, descriptions, YAML and JSON.
 
 use rstest::rstest;
+use serde_json::Value;
 
 use super::super::*;
 use super::{codes, unaccounted};
@@ -183,4 +184,29 @@ fn a_description_of_a_service_has_its_endpoints() {
     assert_eq!(endpoints["metadata"]["namespace"], "acme");
     assert_eq!(endpoints["subsets"][0]["addresses"][1]["ip"], "10.244.2.22");
     assert_eq!(endpoints["subsets"][1]["ports"][0]["protocol"], "UDP");
+}
+
+/// The source of a web page has entities in values of YAML and in tables, too.
+#[rstest]
+#[case::yaml(
+    "apiVersion: v1\nkind: Service\nmetadata:\n  name: web\nspec:\n  ports:\n  - name: &quot;&quot;\n    port: 80\n",
+    "/spec/ports/0/name",
+    ""
+)]
+#[case::number("apiVersion: v1\nkind: Service\nmetadata:\n  name: &#34;web&#34;\n", "/metadata/name", "web")]
+#[case::table(
+    "NAME   TYPE        CLUSTER-IP   EXTERNAL-IP    PORT(S)   AGE\nweb    ClusterIP   10.96.0.9    &lt;none&gt;   80/TCP    4d\n",
+    "/spec/clusterIP",
+    "10.96.0.9"
+)]
+#[case::description(
+    "Name:              web\nNamespace:         default\nType:              ClusterIP\nIP:                10.96.0.9\nPort:              &lt;unset&gt;  80/TCP\nTargetPort:        8080/TCP\n",
+    "/spec/clusterIP",
+    "10.96.0.9"
+)]
+fn entities_in_objects_are_decoded(#[case] text: &str, #[case] place: &str, #[case] expected: &str) {
+    let evidence = read(text);
+    let [object] = &*objects(&evidence) else { panic!("{evidence:?}") };
+    assert_eq!(object.pointer(place).and_then(Value::as_str), Some(expected), "{object}");
+    assert!(object["spec"]["externalIPs"].is_null() && !object.to_string().contains('&'), "{object}");
 }

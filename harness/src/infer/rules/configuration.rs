@@ -1,14 +1,16 @@
-//! The settings of a KubeProxyConfiguration that a text shows alongside rules: alone or in a ConfigMap.
+//! The settings of a KubeProxyConfiguration that a text shows alongside rules or objects: alone or in a ConfigMap.
 
 use std::path::Path;
 
+use ipnet::IpNet;
 use serde_json::Value;
 use svclab_rules::cluster::objects::{KubeProxyConfiguration, proxy_config};
-use svclab_rules::cluster::{ProxyConfig, ProxyMode};
+use svclab_rules::cluster::{Cluster, ProxyConfig, ProxyMode};
 use svclab_rules::profile::Profile;
 use svclab_rules::profile::gates::gate_problem;
 
 use crate::evidence::{Contents, Evidence};
+use crate::text::{list, one_line};
 use crate::yaml;
 
 /// A configuration, as written and as read.
@@ -64,6 +66,36 @@ impl Configuration {
         let gates = read.feature_gates.iter().filter(has_effect);
         proxy.feature_gates.extend(gates.map(|(name, on)| (name.clone(), *on)));
     }
+}
+
+/// Sets what the configuration in a text says of a cluster whose rules are not shown, with its mode. Returns it in words.
+pub(in crate::infer) fn configure(cluster: &mut Cluster, configurations: &[Value]) -> Option<String> {
+    let named = configurations.iter().find_map(|object| object["mode"].as_str().filter(|mode| !mode.is_empty()));
+    let mode = ProxyMode::ALL.into_iter().find(|mode| named.is_some_and(|named| named == mode.as_str()));
+    let has_nftables = cluster.proxy.version.parse::<Profile>().is_ok_and(Profile::nftables);
+    let usable = mode.filter(|mode| *mode != ProxyMode::Nftables || has_nftables);
+    let configuration = Configuration::of(configurations, usable.unwrap_or_default())?;
+    cluster.proxy.mode = usable.unwrap_or_default();
+    configuration.apply(&mut cluster.proxy);
+    let proxy = &cluster.proxy;
+    let of_mode = match (named, usable) {
+        (Some(named), None) => {
+            format!("mode {} (not emulated in {}: {} is assumed)", one_line(named), proxy.version, proxy.mode)
+        }
+        _ => format!("mode {}", proxy.mode),
+    };
+    let all = proxy.masquerade_all.then(|| "masqueradeAll".to_owned());
+    let ranges = [("clusterCIDR", &proxy.cluster_cidrs), ("nodePortAddresses", &proxy.node_port_addresses)];
+    let ranges = ranges.into_iter().filter(|(_, ranges)| !ranges.is_empty());
+    let ranges = ranges.map(|(name, ranges)| format!("{name} {}", list(ranges, usize::MAX)));
+    let words: Vec<String> = [of_mode].into_iter().chain(all).chain(ranges).collect();
+    Some(format!("kube-proxy's configuration is the one in the text: {}", words.join(", ")))
+}
+
+/// The pod ranges of the cluster that the configuration in a text names.
+pub(in crate::infer) fn configured_ranges(configurations: &[Value]) -> Vec<IpNet> {
+    let configuration = Configuration::of(configurations, ProxyMode::default());
+    configuration.map(|configuration| configuration.read.cluster_cidrs).unwrap_or_default()
 }
 
 /// The configurations in evidence.

@@ -32,7 +32,7 @@ use svclab_rules::cluster::ProxyConfig;
 use svclab_rules::compare::MadeUp;
 use svclab_rules::infer::Inferred;
 
-pub(super) use self::configuration::configurations;
+pub(super) use self::configuration::{configurations, configure, configured_ranges};
 pub(super) use self::dump::Dump;
 use self::placement::place;
 pub(super) use self::surroundings::HERE;

@@ -139,3 +139,26 @@ fn a_rule_is_completed_in_its_place() {
     let lost = without(&saved, |line| line == lines[1]);
     assert_eq!(imported_rules(&format!("$ nft list ruleset | grep -v xyz\n{lost}")), imported_rules(&saved));
 }
+
+/// One chain of a Service shows its cluster IP, its port, and the clusterCIDR.
+#[test]
+fn a_chain_of_a_service_shows_its_frontend() {
+    let text = "[root@worker1 ~]# nft list chain ip kube-proxy service-4BBKY5IM-default/my-service/tcp/
+table ip kube-proxy {
+\tchain service-4BBKY5IM-default/my-service/tcp/ {
+\t\tip daddr 10.96.214.61 tcp dport 80 ip saddr != 10.244.0.0/16 jump mark-for-masquerade
+\t\tnumgen random mod 1 vmap { 0 : goto endpoint-JQCNVVM6-default/my-service/tcp/__10.244.0.12/9376 }
+\t}
+}
+";
+    let assumed = imported(text);
+    let said = assumptions(&assumed).join("\n");
+    let cluster = &assumed.scenario.cluster;
+    let [service] = &*cluster.services else { panic!("{said}") };
+    let frontend = (service.cluster_ips[0].to_string(), service.ports[0].port);
+    assert_eq!(frontend, ("10.96.214.61".to_owned(), 80), "{said}");
+    assert_eq!(cluster.proxy.cluster_cidrs, ["10.244.0.0/16".parse().expect("a range")], "{said}");
+    assert!(said.contains("which generates the same rules") && !said.contains("which nothing shows"), "{said}");
+    assert_eq!(failures(&assumed), Vec::<String>::new());
+    assert_eq!(grave(text), Vec::<String>::new());
+}

@@ -6,8 +6,7 @@ use serde_json::Value;
 use svclab_rules::infer::Infer;
 
 use super::endpoints::is_cut;
-use super::format::logged;
-use super::model::{Contents, Evidence, Format};
+use super::model::{Evidence, Format};
 use super::namespaces::shown_objects;
 use super::rules::node_rules;
 
@@ -55,15 +54,6 @@ pub(crate) fn objects(evidence: &Evidence) -> Vec<Value> {
         }
     }
     known.into_values().map(|(_, object)| object).filter(is_usable).collect()
-}
-
-/// The Services and EndpointSlices that logs of kube-proxy show.
-pub(crate) fn logged_services(evidence: &Evidence) -> Vec<Value> {
-    let lines = evidence.pieces.iter().flat_map(|piece| match &piece.contents {
-        Contents::Log { services, .. } => services.as_slice(),
-        _ => &[],
-    });
-    logged(lines.map(String::as_str))
 }
 
 /// The rank of what is cut, after that of all formats.

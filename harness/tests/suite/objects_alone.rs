@@ -91,6 +91,17 @@ fn the_configuration_in_the_text_decides(
     assert!(pods.clone().count() > 0 && pods.into_iter().all(|ip| proxy.cluster_cidrs[0].contains(ip)), "{said}");
 }
 
+/// Prose that is indented like the object before it is no part of that.
+#[test]
+fn a_configuration_before_indented_prose_is_read() {
+    let configuration = CONFIGURATION.replace("MODE", "nftables");
+    let text = format!(
+        "$ kubectl get cm kube-proxy -o yaml\n{configuration}\n\n  https://example.com/p/1.html\n{SERVICE}\nServer Version: v1.31.2\n"
+    );
+    let assumed = imported(&text, Connections::LeftOut);
+    assert_eq!(assumed.scenario.cluster.proxy.mode, ProxyMode::Nftables, "{:#?}", assumptions(&assumed));
+}
+
 /// A text that lists no endpoints does not say that there are none: they are pods by name, or made up, outside of the range of cluster IPs.
 #[rstest]
 #[case::pod(

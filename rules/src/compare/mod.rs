@@ -222,7 +222,20 @@ fn compare_iptables([expected, found]: [iptables::Source<'_>; 2], Extent { scope
         &iptables::read(found, [of_found, of_expected], own, &rest),
         most,
     ));
+    if chains::iptables::masquerade_without_chains(found.rules) {
+        findings.retain(|finding| !is_of_chains_for_masquerade(finding));
+    }
     findings
+}
+
+/// Whether a finding is about what marks and masquerades packets in releases from 1.2 on.
+fn is_of_chains_for_masquerade(finding: &Finding) -> bool {
+    let Subject::Chain { table: "nat", name } = &finding.subject else { return false };
+    match name.as_str() {
+        "KUBE-MARK-MASQ" | "KUBE-MARK-DROP" | "KUBE-POSTROUTING" => true,
+        "POSTROUTING" => matches!(&finding.difference, Difference::Missing(Fact::Jump(..))),
+        _ => false,
+    }
 }
 
 /// Each table is compared with that of the same family.

@@ -94,10 +94,29 @@ fn yaml_block(lines: &[Line<'_>], lacks_head: bool) -> Option<Block> {
         }
         taken = at + 1;
     }
-    let block = &lines[..taken];
-    let text: String = block.iter().map(|line| format!("{}\n", line.text.get(indent..).unwrap_or_default())).collect();
     let path = Path::new("");
-    let (trees, errors) = yaml::parse(&text, path);
+    let parsed = |lines: &[Line<'_>]| {
+        let text = lines.iter().map(|line| format!("{}\n", line.text.get(indent..).unwrap_or_default()));
+        yaml::parse(&text.collect::<String>(), path)
+    };
+    let (mut trees, mut errors) = parsed(&lines[..taken]);
+    // Indented prose may follow after blank lines; half an object is none.
+    let is_prose = |line: &Line<'_>| {
+        let text = line.text.trim();
+        !text.starts_with("- ") && !text.contains(": ") && !text.ends_with(':')
+    };
+    let before = errors.first().and_then(|error| {
+        let at = error.span.line.min(taken);
+        let blank = lines[..at].iter().rposition(Line::is_blank)?;
+        let end = lines[..blank].iter().rposition(|line| !line.is_blank())? + 1;
+        lines[blank + 1..taken].iter().all(|line| line.is_blank() || is_prose(line)).then_some(end)
+    });
+    if let Some(before) = before
+        && let (own, none) = parsed(&lines[..before])
+        && none.is_empty()
+    {
+        (trees, errors, taken) = (own, none, before);
+    }
     let position = |line: usize| line.saturating_sub(1).min(taken - 1);
     let mut unread: Vec<(usize, String)> =
         errors.into_iter().map(|error| (position(error.span.line), error.message)).collect();

@@ -122,7 +122,7 @@ Subsets:
 Events:  <none>
 ";
 
-fn objects_of(text: &str) -> Vec<serde_json::Value> {
+fn objects_of(text: &str) -> Vec<Value> {
     let pieces = read(text).pieces.into_iter();
     let objects = pieces.filter_map(|piece| if let Contents::Objects(all) = piece.contents { Some(all) } else { None });
     objects.flatten().collect()

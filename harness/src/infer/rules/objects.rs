@@ -31,9 +31,11 @@ pub(super) fn objects(inferred: &Inferred, around: &Surroundings, mode: ProxyMod
 pub(super) fn assumptions(inferred: &Inferred, around: &Surroundings, mode: ProxyMode) -> Vec<String> {
     let unnamed = inferred.ports.iter().filter(|port| port.is_unnamed()).count();
     let mut assumptions = Vec::new();
-    if unnamed > 0 {
-        assumptions
-            .push(format!("names of {unnamed} service ports without a comment, from the hashes of their chains"));
+    match unnamed {
+        0 => {}
+        1 => assumptions.push("the name of 1 service port without a comment, from the hash of its chains".to_owned()),
+        _ => assumptions
+            .push(format!("names of {unnamed} service ports without a comment, from the hashes of their chains")),
     }
     let checked: BTreeSet<u16> =
         inferred.ports.iter().filter(|port| port.is_unnamed()).filter_map(|port| port.health_check).collect();

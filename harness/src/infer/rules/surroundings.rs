@@ -131,11 +131,13 @@ impl Surroundings {
         };
         let nodes: Vec<String> = self.machines.iter().map(machine).collect();
         let mut assumptions = vec![format!("nodes: {}", nodes.join(", "))];
-        if self.pods > 0 {
-            assumptions.push(format!(
-                "{}: ready pods, each on the node whose pod range contains it",
-                counted(self.pods, "endpoint")
-            ));
+        match self.pods {
+            0 => {}
+            1 => assumptions.push("1 endpoint: a ready pod, on the node whose pod range contains it".to_owned()),
+            pods => {
+                let words = "ready pods, each on the node whose pod range contains it";
+                assumptions.push(format!("{}: {words}", counted(pods, "endpoint")));
+            }
         }
         assumptions
     }

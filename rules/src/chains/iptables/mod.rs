@@ -11,7 +11,8 @@ use crate::iptables::{ChainHash, ChainKind};
 pub(crate) use self::names::{Known, Names};
 pub(crate) use self::reading::Table;
 pub(crate) use self::rule::{
-    MASQUERADE, destination, frontend, host, marks_for_masquerade, probability, recall, service_in, text, transport,
+    MASQUERADE, destination, frontend, host, marks_for_masquerade, masquerade_without_chains, probability, recall,
+    service_in, text, transport,
 };
 pub(crate) use self::structure::{effect, structure_defects};
 

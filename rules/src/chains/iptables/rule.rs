@@ -5,7 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 use crate::chains::{Chance, Frontend, Key, Note, Recall};
 use crate::cluster::{Family, Protocol, ProtocolNumber};
 use crate::iptables::{
-    Chain, Match, Nat, Network, Ports, Probability, Recent, RecentAction, Rule, Statistic, Target, print_rule,
+    Chain, Match, Nat, Network, Ports, Probability, Recent, RecentAction, Rule, RuleSet, Statistic, TableName, Target,
+    print_rule,
 };
 
 /// The chain that marks packets for masquerading.
@@ -18,6 +19,23 @@ pub(crate) fn marks_for_masquerade(rule: &Rule) -> bool {
         Some(Target::Mark(mark)) => mark.value != 0,
         _ => false,
     }
+}
+
+/// Returns whether rules masquerade marked packets themselves, as those of releases before 1.2 do: a rule of POSTROUTING has the mark that rules
+/// of services set. They have neither KUBE-MARK-MASQ nor KUBE-POSTROUTING.
+pub(crate) fn masquerade_without_chains(rules: &RuleSet) -> bool {
+    let Some(nat) = rules.table(TableName::Nat) else { return false };
+    let marked = |rule: &Rule| {
+        let is_masquerade = matches!(rule.target, Some(Target::Masquerade { .. }));
+        rule.matches.iter().find_map(|one| match one {
+            Match::Mark(mark) if is_masquerade && !mark.negated => Some(mark.value.value),
+            _ => None,
+        })
+    };
+    let masqueraded = nat.chain("POSTROUTING").into_iter().flat_map(|chain| &chain.rules).find_map(marked);
+    let sets = |rule: &Rule| matches!(&rule.target, Some(Target::Mark(mark)) if Some(mark.value) == masqueraded);
+    let own = nat.chains.iter().filter(|chain| chain.name.starts_with("KUBE-"));
+    masqueraded.is_some() && own.flat_map(|chain| &chain.rules).any(sets)
 }
 
 /// `namespace/name:port` in a rule's comment.

@@ -1,7 +1,7 @@
 //! Jumps from built-in chains to kube-proxy's chains, and duplicate rules.
 
 use super::NAMING;
-use super::rule::{destination, frontend, recall};
+use super::rule::{destination, frontend, masquerade_without_chains, recall};
 use crate::chains::copies::{Copies, copies};
 use crate::chains::structure::leads;
 use crate::chains::{Frontend, Kind, StructureDefect};
@@ -103,7 +103,8 @@ fn is_missing(rules: &RuleSet, coverage: &Coverage, jump: &Jump) -> bool {
         let rules = table.chain(chain).into_iter().flat_map(|chain| &chain.rules);
         rules.filter_map(Rule::next_chain).map(|next| &**next).collect()
     };
-    has(table, jump.from) && has(table, jump.to) && !leads(vec![jump.from], jump.to, next)
+    let is_replaced = || jump.from == "POSTROUTING" && masquerade_without_chains(rules);
+    has(table, jump.from) && has(table, jump.to) && !leads(vec![jump.from], jump.to, next) && !is_replaced()
 }
 
 fn has(table: &Table, chain: &str) -> bool {

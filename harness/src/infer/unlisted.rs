@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::path::Path;
 
+use ipnet::IpNet;
 use serde_json::{Value, json};
 use svclab_rules::cluster::{Family, ProxyConfig};
 
@@ -12,7 +13,6 @@ use super::merge::Objects;
 use super::objects::Around;
 use crate::scenario::cluster;
 use crate::text::list;
-use ipnet::IpNet;
 
 /// The port of the API server.
 const API_SERVER: u16 = 6443;

@@ -81,10 +81,13 @@ impl ChainHash {
         Self::of(&[name, protocol.as_str(), endpoint])
     }
 
+    /// The length of a hash, in characters.
+    pub(crate) const LENGTH: usize = 16;
+
     /// Parses a hash as written in a chain's name.
     pub fn parse(text: &str) -> Option<Self> {
         let base32 = |c: u8| matches!(c, b'A'..=b'Z' | b'2'..=b'7');
-        Self::parse_edited(text).filter(|_| text.len() == 16 && text.bytes().all(base32))
+        Self::parse_edited(text).filter(|_| text.len() == Self::LENGTH && text.bytes().all(base32))
     }
 
     /// Parses what stands in place of a hash: people who report bugs shorten names of chains, or choose others, such as `KUBE-SEP-POD2`.
@@ -100,7 +103,7 @@ impl ChainHash {
         let digest = hasher.finalize();
         let mut text = [0; MAX_LENGTH];
         // Ten bytes are sixteen characters of five bits.
-        BASE32.encode_mut(&digest[..10], &mut text[..16]);
+        BASE32.encode_mut(&digest[..10], &mut text[..Self::LENGTH]);
         Self(text)
     }
 

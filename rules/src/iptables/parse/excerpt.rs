@@ -1,7 +1,7 @@
 //! Parsing of single lines, as in issues and terminals: parts of `iptables-save`, with or without declarations, and `iptables -S`.
 
 use super::super::ast::{Policy, Rule};
-use super::super::chain_name::ChainKind;
+use super::super::chain_name::{ChainHash, ChainKind};
 use super::super::matches::{Match, Other, UNREAD};
 use super::super::table_name::TableName;
 use super::super::targets::Target;
@@ -255,13 +255,15 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Returns whether a chain that the text does not show has a shorter name than those that it shows.
+    /// Returns whether a chain that the text does not show has less than a hash in its name, where others have one: not so in texts whose
+    /// names were edited.
     fn is_shortened(&self, table: usize, name: &str) -> bool {
         let hash = |name: &'_ str| ChainKind::of(name).map(|(_, hash)| hash.len());
         let rules = self.document.rules.tables[table].chains.iter().flat_map(|chain| &chain.rules);
-        let named = self.document.chains[table].keys().chain(rules.filter_map(Rule::next_chain));
-        let longest = named.filter_map(|name| hash(name)).max();
-        !self.document.chains[table].contains_key(name) && hash(name).is_some_and(|own| Some(own) < longest)
+        let mut named = self.document.chains[table].keys().chain(rules.filter_map(Rule::next_chain));
+        hash(name).is_some_and(|length| length < ChainHash::LENGTH)
+            && !self.document.chains[table].contains_key(name)
+            && named.any(|name| hash(name) == Some(ChainHash::LENGTH))
     }
 
     /// Returns the last rule read.

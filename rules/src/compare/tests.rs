@@ -395,11 +395,12 @@ fn comments_are_counted(#[case] before: &str, #[case] after: &str, #[case] expec
 #[case::own_mark("0x4d415351", true)]
 #[case::another_mark("0x1", false)]
 fn rules_that_masquerade_without_chains_of_their_own(#[case] masqueraded: &str, #[case] is_complete: bool) {
-    let expected = "*nat\n-A POSTROUTING -j KUBE-POSTROUTING\n-A KUBE-MARK-MASQ -j MARK --set-xmark 0x4000/0x4000\n\
-        -A KUBE-POSTROUTING -m mark --mark 0x4000/0x4000 -j MASQUERADE\n\
-        -A KUBE-SEP-IQIBSY2R4USWK4F3 -s 10.244.0.2/32 -j KUBE-MARK-MASQ\nCOMMIT\n";
+    let expected = "*nat\n:POSTROUTING ACCEPT [0:0]\n:KUBE-MARK-MASQ - [0:0]\n:KUBE-POSTROUTING - [0:0]\n\
+        -A POSTROUTING -j KUBE-POSTROUTING\n-A KUBE-MARK-MASQ -j MARK --set-xmark 0x4000/0x4000\n\
+        -A KUBE-POSTROUTING -m mark --mark 0x4000/0x4000 -j MASQUERADE\nCOMMIT\n";
     let found = format!(
-        "*nat\n-A POSTROUTING -m mark --mark {masqueraded} -j MASQUERADE\n\
+        "*nat\n:POSTROUTING ACCEPT [0:0]\n:KUBE-SEP-IQIBSY2R4USWK4F3 - [0:0]\n\
+         -A POSTROUTING -m mark --mark {masqueraded} -j MASQUERADE\n\
          -A KUBE-SEP-IQIBSY2R4USWK4F3 -s 10.244.0.2/32 -j MARK --set-xmark 0x4d415351/0xffffffff\nCOMMIT\n"
     );
     let reported = reported(expected, &found);

@@ -171,17 +171,23 @@ fn merge(
     for (anchor, rule) in anchors.iter_mut().zip(&written.rules).filter(|(anchor, _)| anchor.is_none()) {
         *anchor = slot(rule).and_then(|slot| by_slot.get(&slot)).copied().filter(|at| !taken.contains(at));
     }
-    let precedes_shown = |at: usize| anchors[at..].iter().any(Option::is_some);
+    let last_shown = anchors.iter().rposition(Option::is_some);
     let is_missing = |at: usize, rule: &Rule| match is_cut {
-        true => precedes_shown(at) && left_out.is_missing_at_start(&written.name, rule),
+        true => Some(at) < last_shown && left_out.is_missing_at_start(&written.name, rule),
         false => !(hides_shares && is_share(rule)) && left_out.is_missing(&written.name, rule),
     };
     let mut gaps = Gaps::of(shown.len());
     let mut is_changed = false;
-    for (at, rule) in written.rules.iter().enumerate().filter(|(at, _)| anchors[*at].is_none()) {
-        if !is_missing(at, rule) {
-            is_changed = true;
-            gaps.add(gap(&written.rules, &anchors, at, shown.len()), rule.clone());
+    // Rules of other programs come first if no kube-proxy rule determines their place.
+    let mut after_written = if last_shown.is_none() { shown.len() } else { 0 };
+    for (at, rule) in written.rules.iter().enumerate() {
+        match anchors[at] {
+            Some(anchor) => after_written = after_written.max(anchor + 1),
+            None if is_missing(at, rule) => {}
+            None => {
+                is_changed = true;
+                gaps.add(beside_frontend(&written.rules, &anchors, at).unwrap_or(after_written), rule.clone());
+            }
         }
     }
     let merged = gaps.filled(shown.into_iter().zip(lines));
@@ -215,17 +221,13 @@ impl Gaps {
     }
 }
 
-/// Returns before which rule of the text to insert a rule that only kube-proxy writes: next to the other rule of the same frontend,
-/// whatever the order of frontends; else after all rules that kube-proxy writes before it. `anchors` are the positions of written rules
-/// among those in the text.
-fn gap(written: &[Rule], anchors: &[Option<usize>], at: usize, shown: usize) -> usize {
+/// Returns before which rule of the text to insert a rule that only kube-proxy writes, if the other rule of its frontend is there: next to
+/// it, whatever the order of frontends. `anchors` are the positions of written rules among those in the text.
+fn beside_frontend(written: &[Rule], anchors: &[Option<usize>], at: usize) -> Option<usize> {
     let is_same = |other: usize| frontend(&written[at]).is_some_and(|own| frontend(&written[other]) == Some(own));
     let after = (at + 1..written.len()).take_while(|other| is_same(*other)).find_map(|other| anchors[other]);
     let before = (0..at).rev().take_while(|other| is_same(*other)).find_map(|other| anchors[other]);
-    let last = || anchors[..at].iter().flatten().max().map(|last| last + 1);
-    // Rules of other programs come first if no kube-proxy rule determines their place.
-    let others = || if anchors.iter().all(Option::is_none) { shown } else { 0 };
-    after.or(before.map(|before| before + 1)).or_else(last).unwrap_or_else(others)
+    after.or(before.map(|before| before + 1))
 }
 
 /// Returns the purpose of a kube-proxy rule, so that a rule which differs in something else replaces the one that kube-proxy writes.

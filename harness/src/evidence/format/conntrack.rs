@@ -56,7 +56,7 @@ pub(super) fn read(lines: &[Line<'_>], _: &Context) -> Option<Block> {
     if taken == 0 {
         return None;
     }
-    end_superseded(&mut entries);
+    mark_superseded(&mut entries);
     let entries = entries.into_iter().map(|(_, entry)| entry).collect();
     Some(Block { unread, mends, ..Block::new(Format::Conntrack, taken, Contents::Connections(entries)) })
 }
@@ -66,8 +66,8 @@ fn is_event(line: &str) -> bool {
     ["[NEW]", "[UPDATE]", "[DESTROY]"].iter().any(|event| line.contains(event))
 }
 
-/// The last event of a connection says what became of it: `conntrack -E` reports one several times.
-fn end_superseded(entries: &mut [(bool, Connection)]) {
+/// Marks all events of a connection but the last one as not current: that says what became of it.
+fn mark_superseded(entries: &mut [(bool, Connection)]) {
     let mut later = HashSet::new();
     for (_, entry) in entries.iter_mut().rev().filter(|(is_event, _)| *is_event) {
         let is_last = later.insert((entry.protocol.clone(), entry.original.clone(), entry.reply.clone()));

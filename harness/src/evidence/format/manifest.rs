@@ -70,26 +70,16 @@ fn is_configuration(lines: &[Line<'_>]) -> bool {
     count >= 3 && fields.next().is_none()
 }
 
+/// A block of YAML, which ends at the first line that is none of it. A configuration of kube-proxy may lack its `kind`.
 fn yaml_block(lines: &[Line<'_>], lacks_head: bool) -> Option<Block> {
     let indent = indent(&lines[0].text);
-    let is_own = |line: &Line<'_>| {
-        let text = line.text.trim_end();
-        let own = self::indent(text);
-        let key = text.trim_start();
-        let is_key = || {
-            key.split_once(':')
-                .is_some_and(|(name, rest)| !name.contains(' ') && (rest.is_empty() || rest.starts_with(' ')))
-        };
-        own > indent
-            || (own == indent
-                && (key.starts_with("- ") || key == "---" || key == "..." || key.starts_with('#') || is_key()))
-    };
     let mut taken = 0;
     for (at, line) in lines.iter().enumerate() {
         if line.is_blank() {
             continue;
         }
-        if line.is_fence() || !is_own(line) || (at > 0 && indent == 0 && command(line.text.trim()).is_some()) {
+        let is_own = !line.is_fence() && may_be_yaml(&line.text, indent);
+        if !is_own || (at > 0 && indent == 0 && command(line.text.trim()).is_some()) {
             break;
         }
         taken = at + 1;
@@ -100,18 +90,7 @@ fn yaml_block(lines: &[Line<'_>], lacks_head: bool) -> Option<Block> {
         yaml::parse(&text.collect::<String>(), path)
     };
     let (mut trees, mut errors) = parsed(&lines[..taken]);
-    // Indented prose may follow after blank lines; half an object is none.
-    let is_prose = |line: &Line<'_>| {
-        let text = line.text.trim();
-        !text.starts_with("- ") && !text.contains(": ") && !text.ends_with(':')
-    };
-    let before = errors.first().and_then(|error| {
-        let at = error.span.line.min(taken);
-        let blank = lines[..at].iter().rposition(Line::is_blank)?;
-        let end = lines[..blank].iter().rposition(|line| !line.is_blank())? + 1;
-        lines[blank + 1..taken].iter().all(|line| line.is_blank() || is_prose(line)).then_some(end)
-    });
-    if let Some(before) = before
+    if let Some(before) = errors.first().and_then(|error| end_before_prose(&lines[..taken], error.span.line))
         && let (own, none) = parsed(&lines[..before])
         && none.is_empty()
     {
@@ -140,6 +119,29 @@ fn yaml_block(lines: &[Line<'_>], lacks_head: bool) -> Option<Block> {
         block.mends.push((lines[0].number, RepairSet::default().with(Repair::Heading)));
     }
     Some(block)
+}
+
+/// Whether a line may be one of a block of YAML with this indentation.
+fn may_be_yaml(text: &str, indent: usize) -> bool {
+    let (own, text) = (self::indent(text.trim_end()), text.trim());
+    let is_key = || {
+        let key = text.split_once(':');
+        key.is_some_and(|(name, rest)| !name.contains(' ') && (rest.is_empty() || rest.starts_with(' ')))
+    };
+    own > indent
+        || (own == indent
+            && (text.starts_with("- ") || text == "---" || text == "..." || text.starts_with('#') || is_key()))
+}
+
+/// The number of lines before indented prose that follows the block after a blank line, if the parser's first error is there.
+fn end_before_prose(lines: &[Line<'_>], error: usize) -> Option<usize> {
+    let is_prose = |line: &Line<'_>| {
+        let text = line.text.trim();
+        !text.starts_with("- ") && !text.contains(": ") && !text.ends_with(':')
+    };
+    let blank = lines[..error.min(lines.len())].iter().rposition(Line::is_blank)?;
+    let end = lines[..blank].iter().rposition(|line| !line.is_blank())? + 1;
+    lines[blank + 1..].iter().all(|line| line.is_blank() || is_prose(line)).then_some(end)
 }
 
 /// Takes the objects of lists, and of lists in these. Returns why some of them cannot be used.

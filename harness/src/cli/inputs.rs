@@ -77,7 +77,7 @@ fn classify(file: &Path, text: String) -> Input {
     // An issue may contain objects among other things.
     let evidence = evidence::read_file(file, &text);
     let are_objects = || evidence.pieces.iter().all(|one| matches!(one.format, Format::Yaml | Format::Json));
-    // Mistakes in objects are reported with their places.
+    // Errors in objects are reported with their places.
     let is_invalid = || !evidence.unread.is_empty() && !has_fence(&text) && !evidence.has_commands();
     match () {
         () if is_manifest && are_objects() && (evidence.prose.is_empty() || is_invalid()) => Input::Objects(text),

@@ -140,7 +140,7 @@ impl ListingReader {
         }
     }
 
-    /// Reads the first words of a row, at which the text ends. Returns whether they are.
+    /// Returns whether the line is the start of a row, at which the text ends, and records the cut.
     pub fn end(&mut self, number: usize, line: &str) -> bool {
         let words = line.split_whitespace().skip_while(|word| word.starts_with(|first: char| first.is_ascii_digit()));
         let words: Vec<&str> = words.collect();

@@ -1,10 +1,12 @@
 //! Pieces of evidence as values.
 
-use std::net::IpAddr;
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use ipnet::IpNet;
 use serde_json::Value;
+use svclab_rules::cluster::Family;
 use svclab_rules::coverage::Coverage;
 use svclab_rules::iptables;
 use svclab_rules::nftables;
@@ -149,11 +151,33 @@ pub(crate) enum Contents {
         settings: Vec<Setting>,
         /// What they say kube-proxy could not do.
         failures: Vec<Failure>,
-        /// The lines that show Services or endpoints.
-        services: Vec<String>,
+        /// What they say of Services and endpoints.
+        services: Vec<PortEvent>,
     },
     /// This many entries, of which no more is used.
     Entries(usize),
+}
+
+/// What kube-proxy's log says of a port of a Service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PortEvent {
+    /// The Service, `NAMESPACE/NAME`.
+    pub(crate) service: String,
+    /// The name of the port; empty if it has none.
+    pub(crate) port: String,
+    /// What happened to it.
+    pub(crate) change: PortChange,
+}
+
+/// A change of a port of a Service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum PortChange {
+    /// It has this frontend: an address, and a protocol.
+    Set(SocketAddr, String),
+    /// It is removed from one of its families.
+    Removed,
+    /// It has these endpoints, of one family; without a family, none.
+    Endpoints(Option<Family>, BTreeSet<SocketAddr>),
 }
 
 /// A setting of the kernel.

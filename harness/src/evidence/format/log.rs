@@ -2,8 +2,6 @@
 
 mod services;
 
-pub(in crate::evidence) use self::services::services;
-
 use super::super::line::{Line, is_time};
 use super::super::model::{Complaint, Contents, Failure, Format, Setting};
 use super::{Block, Context, knows_block, run};
@@ -85,7 +83,7 @@ pub(super) fn read(lines: &[Line<'_>], _: &Context) -> Option<Block> {
     }
     let format = if is_other { Format::OtherLog } else { Format::ProxyLog };
     let own = lines[..taken].iter().map(|line| line.text.trim()).filter(|_| !is_other);
-    let services = own.filter(|line| services::knows(line)).map(str::to_owned).collect();
+    let services = own.filter_map(services::event).collect();
     (taken > 0).then(|| Block::new(format, taken, Contents::Log { entries, settings, failures, services }))
 }
 

@@ -21,7 +21,6 @@ mod tcpdump;
 mod terminal;
 
 pub(super) use json::is_of_json;
-pub(super) use log::services as logged;
 pub(super) use nft::iptables_nft::is_rule as is_rule_of_nft;
 pub(super) use terminal::{goes_on, width, wrapping_width};
 

@@ -1,78 +1,64 @@
-//! The Services and endpoints of which kube-proxy writes in its log what it has seen of them.
+//! Lines of kube-proxy's log about ports of Services and their endpoints: klog's text of all releases, and its JSON.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use svclab_rules::cluster::Family;
 
-/// A port of a Service: its frontend, and its endpoints as the last line about them has them.
-#[derive(Default)]
-struct Port {
-    frontend: Option<(SocketAddr, String)>,
-    endpoints: Option<BTreeSet<SocketAddr>>,
+use super::is_json;
+use crate::evidence::model::{PortChange, PortEvent};
+
+/// How messages about a new or changed frontend start: `Adding new service` up to 1.16, `Adding new service port` later.
+const SET: [&str; 2] = ["Adding new service", "Updating existing service port"];
+
+const REMOVED: &str = "Removing service port";
+const ENDPOINTS: &str = "Setting endpoints for ";
+const NO_ENDPOINTS: &str = "Removing endpoints for ";
+
+/// What a line says of a port of a Service. A list of endpoints that cannot be read whole says nothing, not that there are none.
+pub(super) fn event(line: &str) -> Option<PortEvent> {
+    if is_json(line) { event_of_json(line) } else { event_of_text(line) }
 }
 
-/// Whether a line shows a Service or endpoints.
-pub(super) fn knows(line: &str) -> bool {
-    event(line).is_some()
-}
-
-/// The Services and EndpointSlices that the lines of logs show, the last line about each counting.
-pub(in crate::evidence) fn services<'t>(lines: impl Iterator<Item = &'t str>) -> Vec<Value> {
-    let mut ports: BTreeMap<(String, String), Port> = BTreeMap::new();
-    for line in lines {
-        let Some(event) = event(line) else { continue };
-        let (Event::Added(name, ..) | Event::Removed(name) | Event::Endpoints(name, _)) = event;
-        let Some(key) = split(name) else { continue };
-        match event {
-            Event::Added(_, at, protocol) => {
-                ports.entry(key).or_default().frontend = Some((at, protocol.to_owned()));
-            }
-            Event::Removed(_) => drop(ports.remove(&key)),
-            Event::Endpoints(_, all) => ports.entry(key).or_default().endpoints = Some(all),
-        }
-    }
-    let mut services: BTreeMap<&str, Vec<(&str, &Port)>> = BTreeMap::new();
-    for ((service, port), own) in ports.iter().filter(|(_, own)| own.frontend.is_some()) {
-        services.entry(service).or_default().push((port, own));
-    }
-    services.into_iter().flat_map(|(name, ports)| objects(name, &ports)).collect()
-}
-
-/// What a line says of a service port, by its name `NAMESPACE/NAME:PORT`.
-enum Event<'t> {
-    Added(&'t str, SocketAddr, &'t str),
-    Removed(&'t str),
-    Endpoints(&'t str, BTreeSet<SocketAddr>),
-}
-
-fn event(line: &str) -> Option<Event<'_>> {
+/// `"Adding new service port" portName="a/b:c" servicePort="10.96.0.9:80/TCP"`; up to 1.19 `Adding new service port "a/b:c" at 10.96.0.9:80/TCP`.
+/// `"Setting endpoints for service port name" portName="a/b:c" endpoints=["10.244.0.2:80"]`; up to 1.19 `Setting endpoints for "a/b:c" to [...]`.
+fn event_of_text(line: &str) -> Option<PortEvent> {
     let after = |start: &str| line.split_once(start).map(|(_, rest)| rest);
-    // `"Adding new service port" portName="a/b:c" servicePort="10.96.0.9:80/TCP"`; up to 1.19 `Adding new service port "a/b:c" at 10.96.0.9:80/TCP`.
-    let added = ["Adding new service", "Updating existing service port"].iter().find_map(|start| after(start));
-    if let Some(rest) = added {
+    if let Some(rest) = SET.iter().find_map(|start| after(start)) {
         let at = value(rest, "servicePort=").or_else(|| Some(rest.split_once("\" at ")?.1))?;
-        let (at, protocol) = at.trim().split_once('/')?;
-        let protocol = protocol.split(|letter: char| !letter.is_ascii_alphanumeric()).next()?;
-        return Some(Event::Added(named(rest)?, at.parse().ok()?, protocol));
+        return of_port(named(rest)?, set(at)?);
     }
-    if let Some(rest) = after("Removing service port") {
-        return Some(Event::Removed(named(rest)?));
+    if let Some(rest) = after(REMOVED) {
+        return of_port(named(rest)?, PortChange::Removed);
     }
-    // `"Setting endpoints for service port name" portName="a/b:c" endpoints=["10.244.0.2:80"]`; up to 1.19 `Setting endpoints for "a/b:c" to [...]`.
-    if let Some(rest) = after("Setting endpoints for ") {
-        let (_, all) = rest.split_once('[')?;
-        let all = all.split(']').next().filter(|_| all.contains(']'))?;
-        let all = all.split([' ', ',']).map(|one| one.trim_matches('"')).filter_map(|one| one.parse().ok());
-        return Some(Event::Endpoints(named(rest)?, all.collect()));
+    if let Some(rest) = after(ENDPOINTS) {
+        let (all, _) = rest.split_once('[')?.1.rsplit_once(']')?;
+        let all = all.split([' ', ',']).map(|one| one.trim_matches('"')).filter(|one| !one.is_empty());
+        return of_port(named(rest)?, endpoints(all.map(Some))?);
     }
-    after("Removing endpoints for ").and_then(|rest| Some(Event::Endpoints(named(rest)?, BTreeSet::new())))
+    of_port(named(after(NO_ENDPOINTS)?)?, endpoints([])?)
+}
+
+/// `{"ts":1654528123.4,"caller":"proxy/service.go:304","msg":"Adding new service port","v":1,"portName":"a/b:c","servicePort":"10.96.0.9:80/TCP"}`
+fn event_of_json(line: &str) -> Option<PortEvent> {
+    if !line.contains("\"portName\":") {
+        return None;
+    }
+    let fields: Value = serde_json::from_str(line).ok()?;
+    let message = fields["msg"].as_str()?;
+    let change = match message {
+        _ if SET.iter().any(|start| message.starts_with(start)) => set(fields["servicePort"].as_str()?)?,
+        _ if message.starts_with(REMOVED) => PortChange::Removed,
+        _ if message.starts_with(ENDPOINTS) => endpoints(fields["endpoints"].as_array()?.iter().map(Value::as_str))?,
+        _ if message.starts_with(NO_ENDPOINTS) => endpoints([])?,
+        _ => return None,
+    };
+    of_port(fields["portName"].as_str()?, change)
 }
 
 /// The name of the service port in the rest of a line.
 fn named(rest: &str) -> Option<&str> {
-    value(rest, "portName=").or_else(|| rest.split('"').nth(1)).filter(|name| name.contains('/'))
+    value(rest, "portName=").or_else(|| rest.split('"').nth(1))
 }
 
 /// The value of a key, which is in quotes.
@@ -80,54 +66,33 @@ fn value<'t>(text: &'t str, key: &str) -> Option<&'t str> {
     text.split_once(key)?.1.strip_prefix('"')?.split('"').next()
 }
 
-/// `a/b:c` → the Service and the name of its port.
-fn split(name: &str) -> Option<(String, String)> {
+/// An event of a port by its name, `NAMESPACE/NAME:PORT`.
+fn of_port(name: &str, change: PortChange) -> Option<PortEvent> {
     let (namespace, own) = name.split_once('/')?;
     let (service, port) = own.split_once(':').unwrap_or((own, ""));
-    (!namespace.is_empty() && !service.is_empty()).then(|| (format!("{namespace}/{service}"), port.to_owned()))
+    let is_named = !namespace.is_empty() && !service.is_empty();
+    is_named.then(|| PortEvent { service: format!("{namespace}/{service}"), port: port.to_owned(), change })
 }
 
-/// A Service and its EndpointSlices.
-fn objects(name: &str, ports: &[(&str, &Port)]) -> Vec<Value> {
-    let (namespace, name) = name.split_once('/').unwrap_or(("default", name));
-    let written = |(port, own): &(&str, &Port)| {
-        let (at, protocol) = own.frontend.as_ref()?;
-        Some(json!({"name": port, "port": at.port(), "protocol": protocol}))
-    };
-    let addresses: BTreeSet<_> = ports.iter().filter_map(|(_, own)| Some(own.frontend.as_ref()?.0.ip())).collect();
-    let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
-    let service = json!({
-        "apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "namespace": namespace},
-        "spec": {
-            "clusterIP": addresses.first(), "clusterIPs": addresses,
-            "ports": ports.iter().filter_map(written).collect::<Vec<_>>(),
-        },
-    });
-    let mut all = vec![service];
-    for (port, own) in ports {
-        let (Some((_, protocol)), Some(endpoints)) = (&own.frontend, &own.endpoints) else { continue };
-        let mut groups: BTreeMap<(Family, u16), Vec<Value>> = BTreeMap::new();
-        for endpoint in endpoints {
-            let group = groups.entry((Family::of(endpoint.ip()), endpoint.port())).or_default();
-            group.push(json!({"addresses": [endpoint.ip()]}));
-        }
-        // Without endpoints, the log says that there are none.
-        if groups.is_empty() {
-            groups.insert((Family::Ipv4, 0), Vec::new());
-        }
-        for ((family, number), endpoints) in groups {
-            let served = (number > 0).then(|| json!({"name": port, "port": number, "protocol": protocol}));
-            all.push(json!({
-                "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": family.to_string(),
-                "metadata": {
-                    "name": format!("{name}-log-{}", all.len()), "namespace": namespace,
-                    "labels": {"kubernetes.io/service-name": name},
-                },
-                "ports": served.into_iter().collect::<Vec<_>>(), "endpoints": endpoints,
-            }));
-        }
+/// A frontend: `10.96.0.9:80/TCP`, and `fd00:10:96::9:80/TCP` without brackets.
+fn set(text: &str) -> Option<PortChange> {
+    let (at, protocol) = text.trim().split_once('/')?;
+    let (ip, port) = at.rsplit_once(':')?;
+    let ip: IpAddr = ip.trim_matches(['[', ']']).parse().ok()?;
+    let protocol = protocol.split(|letter: char| !letter.is_ascii_alphanumeric()).next()?;
+    Some(PortChange::Set(SocketAddr::new(ip, port.parse().ok()?), protocol.to_owned()))
+}
+
+/// Endpoints, all of which can be read.
+fn endpoints<'t>(all: impl IntoIterator<Item = Option<&'t str>>) -> Option<PortChange> {
+    let mut known = Vec::new();
+    for one in all {
+        known.push(one?.parse().ok()?);
     }
-    all
+    // Each of kube-proxy's two proxiers lists the endpoints of its family.
+    let family = known.first().map(|at: &SocketAddr| Family::of(at.ip()));
+    let is_of_family = known.iter().all(|at| Some(Family::of(at.ip())) == family);
+    is_of_family.then(|| PortChange::Endpoints(family, known.into_iter().collect()))
 }
 
 #[cfg(test)]
@@ -138,29 +103,61 @@ mod tests {
 
     #[rstest]
     #[case::structured(
-        "\"Adding new service port\" portName=\"a/b:c\" servicePort=\"10.96.0.9:80/TCP\"",
-        "\"Setting endpoints for service port name\" portName=\"a/b:c\" endpoints=[\"10.244.0.2:8080\"]"
+        r#""Adding new service port" portName="a/b:c" servicePort="10.96.0.9:80/TCP""#,
+        Some("10.96.0.9:80 TCP")
     )]
-    #[case::older(
-        "Adding new service port \"a/b:c\" at 10.96.0.9:80/TCP",
-        "Setting endpoints for \"a/b:c\" to [10.244.0.2:8080]"
+    #[case::updated(r#"Updating existing service port "a/b:c" at 10.96.0.9:80/TCP"#, Some("10.96.0.9:80 TCP"))]
+    #[case::older(r#"Adding new service port "a/b:c" at 10.96.0.9:80/UDP"#, Some("10.96.0.9:80 UDP"))]
+    #[case::oldest(r#"Adding new service "a/b:c" at 10.96.0.9:80/TCP"#, Some("10.96.0.9:80 TCP"))]
+    #[case::ipv6(
+        r#""Adding new service port" portName="a/b:c" servicePort="fd00::9:80/TCP""#,
+        Some("[fd00::9]:80 TCP")
     )]
-    #[case::oldest(
-        "Adding new service \"a/b:c\" at 10.96.0.9:80/TCP",
-        "Setting endpoints for \"a/b:c\" to [10.244.0.2:8080]"
+    #[case::json(
+        r#"{"ts":1654528123.4,"caller":"proxy/service.go:304","msg":"Adding new service port","v":1,"portName":"a/b:c","servicePort":"fd00::9:80/TCP"}"#,
+        Some("[fd00::9]:80 TCP")
     )]
-    fn lines_show_services_and_endpoints(#[case] added: &str, #[case] set: &str) {
-        let all = services([added, "Setting endpoints for \"a/other:\" to [10.244.0.3:80]", set].into_iter());
-        let [service, slice] = &*all else { panic!("{all:?}") };
-        assert_eq!(
-            (&service["spec"]["clusterIP"], &service["spec"]["ports"][0]["port"]),
-            (&json!("10.96.0.9"), &json!(80))
-        );
-        assert_eq!(
-            (&slice["ports"][0]["port"], &slice["endpoints"][0]["addresses"][0]),
-            (&json!(8080), &json!("10.244.0.2"))
-        );
-        let removed = "\"Removing service port\" portName=\"a/b:c\"";
-        assert_eq!(services([added, set, removed].into_iter()), Vec::<Value>::new());
+    #[case::endpoints(
+        r#""Setting endpoints for service port name" portName="a/b:c" endpoints=["10.244.0.2:80","10.244.0.3:80"]"#,
+        Some("10.244.0.2:80 10.244.0.3:80")
+    )]
+    #[case::older_endpoints(
+        r#"Setting endpoints for "a/b:c" to [10.244.0.2:80 10.244.0.3:80]"#,
+        Some("10.244.0.2:80 10.244.0.3:80")
+    )]
+    #[case::endpoints_of_ipv6(
+        r#""Setting endpoints for service port name" portName="a/b:c" endpoints=["[fd00::2]:8080","[fd00::3]:8080"]"#,
+        Some("[fd00::2]:8080 [fd00::3]:8080")
+    )]
+    #[case::older_endpoints_of_ipv6(r#"Setting endpoints for "a/b:c" to [[fd00::2]:8080]"#, Some("[fd00::2]:8080"))]
+    #[case::endpoints_in_json(
+        r#"{"ts":1654528123.4,"caller":"proxy/endpointslicecache.go:348","msg":"Setting endpoints for service port name","v":3,"portName":"a/b:c","endpoints":["[fd00::2]:8080"]}"#,
+        Some("[fd00::2]:8080")
+    )]
+    #[case::none(r#"Setting endpoints for "a/b:c" to []"#, Some(""))]
+    #[case::removed_endpoints(r#"Removing endpoints for "a/b:c""#, Some(""))]
+    #[case::unreadable_endpoint(r#"Setting endpoints for "a/b:c" to [10.244.0.2:80 10.244.0...]"#, None)]
+    #[case::cut_list(r#"Setting endpoints for "a/b:c" to [10.244.0.2:80 "#, None)]
+    #[case::removed(r#""Removing service port" portName="a/b:c""#, Some("removed"))]
+    #[case::removed_in_json(
+        r#"{"ts":1654528123.4,"caller":"proxy/service.go:330","msg":"Removing service port","v":1,"portName":"a/b:c"}"#,
+        Some("removed")
+    )]
+    #[case::no_name(r#""Removing service port" portName="b""#, None)]
+    #[case::other(r#""Syncing iptables rules" ipFamily="IPv4""#, None)]
+    #[case::other_json(
+        r#"{"ts":1654528123.4,"caller":"iptables/proxier.go:123","msg":"Opened local port","portName":"a/b:c"}"#,
+        None
+    )]
+    fn lines_show_ports_and_endpoints(#[case] line: &str, #[case] expected: Option<&str>) {
+        let found = event(line);
+        let words = found.as_ref().map(|event| match &event.change {
+            PortChange::Set(at, protocol) => format!("{at} {protocol}"),
+            PortChange::Removed => "removed".to_owned(),
+            PortChange::Endpoints(_, all) => all.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
+        });
+        assert_eq!(words.as_deref(), expected);
+        let name = found.as_ref().map(|event| (event.service.as_str(), event.port.as_str()));
+        assert_eq!(name, expected.map(|_| ("a/b", "c")));
     }
 }

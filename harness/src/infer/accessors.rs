@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::evidence::{ListedEndpoint, endpoints};
 
@@ -88,6 +88,15 @@ pub(super) fn node_ranges(node: &Value) -> Vec<IpNet> {
     let listed = node["spec"]["podCIDRs"].as_array().into_iter().flatten().chain([&node["spec"]["podCIDR"]]);
     let ranges: BTreeSet<IpNet> = listed.filter_map(|range| range.as_str()?.parse().ok()).collect();
     ranges.into_iter().collect()
+}
+
+/// Sets the pod ranges of a node, if there are any.
+pub(super) fn set_ranges(node: &mut Value, ranges: &[IpNet]) {
+    let ranges: Vec<String> = ranges.iter().map(ToString::to_string).collect();
+    if let Some(first) = ranges.first() {
+        node["spec"]["podCIDR"] = json!(first);
+        node["spec"]["podCIDRs"] = json!(ranges);
+    }
 }
 
 pub(crate) fn service_ips(service: &Value) -> Vec<IpAddr> {

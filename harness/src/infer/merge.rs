@@ -13,7 +13,7 @@ use svclab_rules::infer::{Inferred, InferredPort};
 
 use super::accessors::{
     endpoint_ips, for_each_endpoint, has_ended, ips, name, node_ips, node_ranges, own_name, service_ips, service_of,
-    serving_ips,
+    serving_ips, set_ranges,
 };
 use super::endpoint_pods::{EndpointPod, EndpointPods};
 use super::objects::wide;
@@ -286,11 +286,8 @@ impl Objects {
         let taken: Vec<IpAddr> = services.chain(self.nodes.iter().flat_map(node_ips)).collect();
         let ranges = assigned(&given, &pods, &taken);
         for node in &mut self.nodes {
-            let own = ranges.get(&own_name(node)).cloned().unwrap_or_default();
-            if !own.is_empty() {
-                let own: Vec<String> = own.iter().map(ToString::to_string).collect();
-                node["spec"]["podCIDR"] = json!(own[0]);
-                node["spec"]["podCIDRs"] = json!(own);
+            if let Some(own) = ranges.get(&own_name(node)) {
+                set_ranges(node, own);
             }
         }
     }

@@ -10,7 +10,7 @@ use ipnet::IpNet;
 use serde_json::{Value, json};
 use svclab_rules::cluster::Family;
 
-use super::accessors::{ips, node_ips, node_ranges, own_name, service_ips};
+use super::accessors::{ips, node_ips, node_ranges, own_name, service_ips, set_ranges};
 use super::merge::Objects;
 use super::objects::{usual_range, wide};
 use super::owners::Owners;
@@ -197,8 +197,7 @@ impl<'e> Routes<'e> {
         if lacking.next().is_some() || known.is_empty() {
             return None;
         }
-        node["spec"]["podCIDR"] = json!(range.to_string());
-        node["spec"]["podCIDRs"] = json!([range.to_string()]);
+        set_ranges(node, &[range]);
         self.used.extend(open.iter().map(|(at, _)| at));
         Some(format!("{} ({range})", own_name(node)))
     }
@@ -265,11 +264,10 @@ impl<'e> Routes<'e> {
                     None => node["status"]["addresses"] = json!([own]),
                 }
             }
-            let listed: Vec<String> = found.ranges.iter().filter(is_free).map(ToString::to_string).collect();
+            let listed: Vec<IpNet> = found.ranges.iter().filter(is_free).copied().collect();
             if node_ranges(node).is_empty() && !listed.is_empty() {
-                node["spec"]["podCIDR"] = json!(listed[0]);
-                node["spec"]["podCIDRs"] = json!(listed);
-                completed.push(format!("{name} ({})", listed.join(", ")));
+                set_ranges(node, &listed);
+                completed.push(format!("{name} ({})", list(listed, usize::MAX)));
             }
             if !node_ranges(&objects.nodes[at]).is_empty() {
                 let ranges = node_ranges(&objects.nodes[at]);
@@ -436,11 +434,7 @@ impl Node {
             "apiVersion": "v1", "kind": "Node", "metadata": {"name": self.name},
             "spec": {}, "status": {"addresses": addresses},
         });
-        let ranges: Vec<String> = self.ranges.iter().map(ToString::to_string).collect();
-        if let Some(first) = ranges.first() {
-            node["spec"]["podCIDR"] = json!(first);
-            node["spec"]["podCIDRs"] = json!(ranges);
-        }
+        set_ranges(&mut node, &self.ranges);
         node
     }
 }

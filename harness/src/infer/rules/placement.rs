@@ -8,7 +8,7 @@ use serde_json::json;
 use svclab_rules::cluster::Family;
 
 use super::super::accessors::{
-    endpoint_ips, for_each_endpoint, ips, is_control_plane, node_ips, node_ranges, own_name, service_of,
+    endpoint_ips, for_each_endpoint, ips, is_control_plane, node_ips, node_ranges, own_name, service_of, set_ranges,
 };
 use super::super::merge::Objects;
 use super::machine::Machine;
@@ -118,11 +118,8 @@ fn complete(all: &mut Objects, machine: &Machine, known: Option<&Known>, others:
     }
     let has_more = |range: &&IpNet| !others.iter().any(|ip| range.contains(ip));
     if known.ranges.is_empty() && known.pods.is_empty() {
-        let ranges: Vec<String> = machine.ranges.iter().filter(has_more).map(ToString::to_string).collect();
-        if let Some(first) = ranges.first() {
-            node["spec"]["podCIDR"] = json!(first);
-            node["spec"]["podCIDRs"] = json!(ranges);
-        }
+        let ranges: Vec<IpNet> = machine.ranges.iter().filter(has_more).copied().collect();
+        set_ranges(node, &ranges);
     }
 }
 

@@ -115,7 +115,8 @@ fn adopt_port(slices: &mut [Value], tables: &[Value]) {
     let own = ports(&mut slices.iter().filter_map(|slice| slice["ports"][0]["port"].as_u64()));
     let known = ports(&mut all.iter().map(|(_, port)| *port));
     let (Some(port), true) = (known.first(), own.len() == 1 && known.len() == 1) else { return };
-    let has_listed = |slice: &Value| all.iter().any(|(ip, _)| endpoint_ips(slice).contains(ip));
+    let listed: HashSet<IpAddr> = all.iter().map(|(ip, _)| *ip).collect();
+    let has_listed = |slice: &Value| endpoint_ips(slice).iter().any(|ip| listed.contains(ip));
     for slice in slices.iter_mut().filter(|slice| has_listed(slice)) {
         slice["ports"][0]["port"] = json!(port);
     }

@@ -3,7 +3,7 @@
 //! The assumptions are written as a scenario that lists the objects' file in `manifests:` and read as any other, so that there
 //! is one place where defaults are filled in.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use super::Assumption;
 use super::endpoint_pods::{EndpointPod, EndpointPods, address_name};
 use crate::input::{Diagnostics, folder_of};
 use crate::scenario::{LEFT_OUT, NO_EFFECT, Note, Scenario, Tests, cluster, node_port_range, parse_with};
-use crate::text::{counted, one_line, path_text};
+use crate::text::{counted, list, one_line, path_text};
 
 /// The scenario that plain objects are verified in, and what was assumed, in words.
 #[derive(Debug, Clone, PartialEq)]
@@ -143,15 +143,23 @@ pub(super) fn around(text: &str, path: &Path, near: &[IpNet]) -> Result<(String,
 }
 
 /// Services without endpoints, in words. kube-proxy does not select pods itself.
-fn without_endpoints(cluster: &Cluster) -> Vec<String> {
-    let has_some =
-        |name: &ObjectName| cluster.slices.iter().any(|slice| slice.service == *name && !slice.endpoints.is_empty());
+fn without_endpoints(cluster: &Cluster) -> Option<String> {
+    let slices = cluster.slices.iter().filter(|slice| !slice.endpoints.is_empty());
+    let with: HashSet<&ObjectName> = slices.map(|slice| &slice.service).collect();
     let services = cluster.services.iter().filter(|service| service.kind != ServiceType::ExternalName);
-    let without = services.filter(|service| !has_some(&service.name));
-    without
-        .map(|service| format!("{} has no endpoints: no EndpointSlice or Endpoints lists any", service.name))
-        .collect()
+    let without: Vec<&ObjectName> = services.map(|service| &service.name).filter(|name| !with.contains(name)).collect();
+    match &*without {
+        [] => None,
+        [one] => Some(format!("{one} has no endpoints: no EndpointSlice or Endpoints lists any")),
+        all => {
+            let (count, names) = (counted(all.len(), "Service"), list(all, MAX_NAMED));
+            Some(format!("{count} have no endpoints: no EndpointSlice or Endpoints lists any for {names}"))
+        }
+    }
 }
+
+/// The most Services that are named in an assumption.
+const MAX_NAMED: usize = 5;
 
 /// What is left out of the objects, each in words.
 fn left_out(notes: &[Note]) -> impl Iterator<Item = &str> {
@@ -382,10 +390,8 @@ impl<'a> Around<'a> {
         let asked: BTreeSet<Family> = services.map(Family::of).collect();
         let is_free = |range: &IpNet| !self.others.iter().any(|other| range.contains(other));
         let usual = |family: Family| {
-            let all = USUAL_POD_RANGES.iter().filter_map(|range| range.parse::<IpNet>().ok());
-            let mut all = all.filter(|range| Family::of(range.addr()) == family);
-            let first = all.clone().next()?;
-            Some(all.find(is_free).unwrap_or(first).to_string())
+            let first = usual_pod_ranges(family).next()?;
+            Some(usual_pod_ranges(family).find(is_free).unwrap_or(first).to_string())
         };
         let near = |family: Family| {
             let range = self.near.iter().find(|range| Family::of(range.addr()) == family)?;
@@ -443,6 +449,12 @@ impl<'a> Around<'a> {
 /// The usual ranges of pods: flannel's and kind's, k3s's, Calico's, and those of IPv6. The first without an address of a node or Service is assumed.
 const USUAL_POD_RANGES: [&str; 5] =
     ["10.244.0.0/16", "10.42.0.0/16", "192.168.0.0/16", "fd00:10:244::/48", "fd00:10:42::/48"];
+
+/// The usual ranges of pods of a family.
+pub(super) fn usual_pod_ranges(family: Family) -> impl Iterator<Item = IpNet> {
+    let all = USUAL_POD_RANGES.iter().filter_map(|range| range.parse::<IpNet>().ok());
+    all.filter(move |range| Family::of(range.addr()) == family)
+}
 
 /// The usual ranges of cluster IPs: the defaults of a scenario.
 const USUAL_SERVICE_RANGES: [&str; 2] = ["10.96.0.0/12", "fd00:10:96::/112"];

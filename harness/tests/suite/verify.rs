@@ -284,6 +284,19 @@ fn a_service_without_endpoints_is_reported() {
     assert_eq!(assumptions(&assumed)[0], first, "without `-v`, only the first is printed");
     let last = "shop/web has no endpoints: no EndpointSlice or Endpoints lists any";
     assert_eq!(assumptions(&assumed).last().map(String::as_str), Some(last), "{:#?}", assumptions(&assumed));
+    // The same of several is one message.
+    let numbered = |at: u32| {
+        let own =
+            service.replace("name: web", &format!("name: web-{at}")).replace("10.96.0.80", &format!("10.96.0.8{at}"));
+        own.replace("nodePort: 30080", &format!("nodePort: 3008{at}"))
+    };
+    let several: Vec<String> = (0..9).map(numbered).collect();
+    let assumed = infer::from_objects(&several.join("---\n"), Path::new("objects.yaml")).unwrap();
+    let said = assumptions(&assumed);
+    let said: Vec<&String> = said.iter().filter(|words| words.contains("no endpoints")).collect();
+    let last = "9 Services have no endpoints: no EndpointSlice or Endpoints lists any for \
+        shop/web-0, shop/web-1, shop/web-2, shop/web-3, shop/web-4 and 4 more";
+    assert_eq!(said, [last]);
 }
 
 #[test]

@@ -159,7 +159,13 @@ fn around(sides: &[(Vec<Dump>, &Path)], objects: &Objects) -> Result<Vec<Assumed
                 assign_nodes(&mut assumed.scenario.cluster, objects);
                 let words = "the objects are those that the text shows; what tables omit is unknown";
                 assumed.assumptions.insert(0, words.into());
-                assumed.assumptions.extend(defaults(&mut assumed.scenario.cluster, objects).map(Assumption::Assumed));
+                let cluster = &mut assumed.scenario.cluster;
+                if let Some(release) = objects.releases.first() {
+                    cluster.proxy.version = release.version.to_string();
+                }
+                let configured = configure(cluster, &objects.configurations);
+                let defaults = defaults(cluster, objects).chain(configured);
+                assumed.assumptions.extend(defaults.map(Assumption::Assumed));
                 assumed.assumptions.extend(objects.cut_tables().map(Assumption::Assumed));
                 assumed.assumptions.extend(unlisted.iter().cloned().map(Assumption::Assumed));
                 Ok(assumed)
@@ -227,22 +233,19 @@ fn without_invalid(objects: &Objects) -> (Objects, Vec<(String, String)>) {
     (valid, invalid)
 }
 
-/// What objects do not say of a cluster, in words. It has the release that the text names, and the configuration that it shows.
-fn defaults(cluster: &mut Cluster, objects: &Objects) -> impl Iterator<Item = String> {
+/// What objects do not say of a cluster, in words.
+fn defaults(cluster: &Cluster, objects: &Objects) -> impl Iterator<Item = String> {
     let has_address = |node: &Node| objects.node(&node.name).is_some_and(|known| !node_ips(known).is_empty());
     let lacking = cluster.nodes.iter().filter(|node| !has_address(node));
     let addresses = lacking.map(|node| format!("{} {}", node.name, list(&node.internal_ips, usize::MAX)));
     let addresses: Vec<String> = addresses.collect();
     let addresses = (!addresses.is_empty()).then(|| format!("addresses of nodes: {}", list(addresses, MAX_NODES)));
-    let named = objects.releases.first().map(|release| release.version.to_string());
-    let whose = if named.is_some() { ", which the text names," } else { "" };
-    cluster.proxy.version = named.unwrap_or_else(|| std::mem::take(&mut cluster.proxy.version));
-    let configured = configure(cluster, &objects.configurations);
+    let whose = if objects.releases.is_empty() { "" } else { ", which the text names," };
     let ProxyConfig { version, mode, cluster_cidrs, .. } = &cluster.proxy;
     let ranges = [("clusterCIDR", cluster_cidrs), ("the range of cluster IPs", &cluster.service_cidrs)];
     let ranges = ranges.into_iter().filter(|(_, ranges)| !ranges.is_empty());
     let ranges: String = ranges.map(|(name, ranges)| format!(", {name} {}", list(ranges, usize::MAX))).collect();
-    addresses.into_iter().chain([format!("kube-proxy {version}{whose} in {mode} mode{ranges}")]).chain(configured)
+    addresses.into_iter().chain([format!("kube-proxy {version}{whose} in {mode} mode{ranges}")])
 }
 
 /// The most nodes whose addresses are listed.

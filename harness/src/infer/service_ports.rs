@@ -113,14 +113,14 @@ pub(super) fn complete(inferred: &mut Inferred, known: &[ServicePort]) {
 /// The usual numbers of a service port whose name says what it serves: its own, and that of its endpoints.
 pub(super) fn usual_numbers(name: &str) -> Option<(u16, u16)> {
     match name {
-        "default/kubernetes:https" => Some((443, 6443)),
         "kube-system/kube-dns:metrics" => Some((9153, 9153)),
+        _ if is_api_server(name) => Some((443, 6443)),
         _ if name.ends_with(":dns") || name.ends_with(":dns-tcp") => Some((53, 53)),
         _ => None,
     }
 }
 
-/// Whether a service port is that of the API server: its endpoints are machines, and its EndpointSlice names no node.
+/// Whether a Service, or a port of one, is that of the API server: its endpoints are machines, and its EndpointSlice names no node.
 pub(super) fn is_api_server(name: &str) -> bool {
-    name == "default/kubernetes:https"
+    name.split(':').next() == Some("default/kubernetes")
 }

@@ -13,14 +13,14 @@ use svclab_rules::infer::{Infer, Inferred, InferredPort};
 use svclab_rules::iptables::{Chain, ChainHash, ChainKind, Rule, RuleSet, TableName, Target, parse_rule};
 use svclab_rules::ruleset::Rules;
 
-use super::objects::{LEAST_LENGTH, around_both, wide};
+use super::objects::{LEAST_LENGTH, around_both, usual_pod_ranges, wide};
 use super::service_ports::{is_api_server, usual_numbers};
 use crate::evidence::{NodeRules, service_of_hash};
 use crate::scenario::NODE_RANGES;
 use crate::text::counted;
 
 /// The most endpoints that get an address; a range has some more.
-const MAX: usize = 200;
+pub(super) const MAX: usize = 200;
 
 /// The length of the name of an endpoint's chain: its prefix and 16 characters of a hash.
 const LENGTH_OF_NAME: usize = 25;
@@ -180,22 +180,17 @@ fn taken(inferred: &Inferred, family: Family) -> Vec<IpNet> {
 
 /// The range of pods that are so far from the usual one that no range of a cluster holds both.
 fn far_from_usual(inferred: &Inferred, family: Family) -> Option<IpNet> {
-    let usual = usual(family)?;
+    let usual = usual_pod_ranges(family).next()?;
     let ports = inferred.ports.iter().filter(|port| !is_api_server(&port.full_name()));
     let endpoints = ports.flat_map(|port| port.endpoints.iter().chain(&port.local)).map(SocketAddr::ip);
     let mut ranges = endpoints.filter(|ip| Family::of(*ip) == family).map(|ip| wide(IpNet::from(ip), family));
     ranges.find(|range| around_both(*range, usual).prefix_len() < LEAST_LENGTH)
 }
 
-/// The usual range of pods.
-fn usual(family: Family) -> Option<IpNet> {
-    if family == Family::Ipv4 { "10.244.0.0/16" } else { "fd00:10:244::/48" }.parse().ok()
-}
-
 /// A range that none of these has: in the range of local pods, where one is shown.
 fn free(family: Family, near: Option<IpNet>, taken: &[IpNet]) -> Option<IpNet> {
     let length = if family == Family::Ipv4 { 24 } else { 64 };
-    let near = near.or_else(|| usual(family))?;
+    let near = near.or_else(|| usual_pod_ranges(family).next())?;
     let mut all = wide(near, family).subnets(length).ok()?;
     all.find(|range| !taken.iter().any(|other| other.contains(range) || range.contains(other)))
 }

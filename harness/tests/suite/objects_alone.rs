@@ -128,12 +128,85 @@ fn a_configuration_before_indented_prose_is_read() {
     &["10.42.0.11:80/tcp"],
     "endpoints of default/app, default/web, which no list shows, are made up"
 )]
+#[case::name_that_starts_with_anothers(
+    "NAME      TYPE        CLUSTER-IP    EXTERNAL-IP   PORT(S)   AGE\nweb-api   ClusterIP   10.96.3.21    <none>        80/TCP    4d\n\n\
+     NAME            READY   STATUS    RESTARTS   AGE   IP          NODE\nweb-6d4-x       1/1     Running   0          9d    10.42.1.3   n1\n\
+     web-api-7c9-y   1/1     Running   0          9d    10.42.1.4   n1\n",
+    &["10.42.1.3:80/tcp"],
+    "endpoints of default/web, default/web-api, which no list shows, are pods and nodes, by their names"
+)]
 fn endpoints_that_no_list_shows(#[case] more: &str, #[case] expected: &[&str], #[case] words: &str) {
     let yaml = more.replace("addressType", "---\naddressType").replace("apiVersion: v1\n", "---\napiVersion: v1\n");
     let assumed = imported(&format!("{SERVICE}\n{yaml}"), Connections::LeftOut);
     let said = assumptions(&assumed).join("\n");
     assert_eq!(endpoints(&assumed, "default/web"), expected, "{said}");
     assert!(said.contains(words), "{said}");
+}
+
+/// There may be more Services than addresses in the range of a node.
+#[test]
+fn every_service_without_a_list_has_an_endpoint() {
+    let row = |number: u32| {
+        format!("s{number}   ClusterIP   10.96.{}.{}   <none>   80/TCP   4d\n", number / 200, number % 200 + 1)
+    };
+    let rows: String = (0..300).map(row).collect();
+    let assumed =
+        imported(&format!("NAME   TYPE   CLUSTER-IP   EXTERNAL-IP   PORT(S)   AGE\n{rows}"), Connections::LeftOut);
+    let said = assumptions(&assumed).join("\n");
+    for number in 0..300 {
+        assert_eq!(endpoints(&assumed, &format!("default/s{number}")).len(), 1, "s{number}: {said}");
+    }
+    assert!(said.contains("default/s101 and 295 more, which no list shows, are made up"), "{said}");
+    assert!(!said.contains("no endpoints"), "{said}");
+}
+
+/// The API server's Service has the address of its node, or one that is made up where `kubectl get nodes` lists no addresses.
+#[rstest]
+#[case::address("   INTERNAL-IP", "   172.18.0.4", Some("172.18.0.4:6443/tcp"))]
+#[case::no_address("", "", None)]
+fn the_endpoint_of_the_api_server(#[case] column: &str, #[case] address: &str, #[case] expected: Option<&str>) {
+    let text = format!(
+        "NAME   STATUS   ROLES           AGE   VERSION{column}\ncp     Ready    control-plane   1d    v1.31.2{address}\n\n\
+         NAME         TYPE        CLUSTER-IP   EXTERNAL-IP   PORT(S)   AGE\nkubernetes   ClusterIP   10.96.0.1    <none>        443/TCP   1d\n"
+    );
+    let assumed = imported(&text, Connections::LeftOut);
+    let said = assumptions(&assumed).join("\n");
+    let [own] = &*endpoints(&assumed, "default/kubernetes") else { panic!("{said}") };
+    assert!(expected.map_or(own.ends_with(":6443/tcp"), |expected| own == expected), "{own}: {said}");
+    let how = if expected.is_some() { "are pods and nodes, by their names" } else { "are made up" };
+    assert!(said.contains(&format!("endpoints of default/kubernetes, which no list shows, {how}")), "{said}");
+}
+
+/// Tables of pods show the addresses of one family.
+#[test]
+fn a_dual_stack_service_has_endpoints_of_both_families() {
+    let text = "apiVersion: v1
+kind: Service
+metadata:
+  name: web
+spec:
+  clusterIP: 10.96.3.20
+  clusterIPs: [10.96.3.20, fd00:10:96::20]
+  ipFamilies: [IPv4, IPv6]
+  ipFamilyPolicy: RequireDualStack
+  ports:
+  - port: 80
+---
+
+NAME   STATUS   ROLES    AGE   VERSION   INTERNAL-IP
+n1     Ready    <none>   1d    v1.31.2   172.18.0.4
+
+NAME         READY   STATUS    RESTARTS   AGE   IP          NODE
+web-7c9f-x   1/1     Running   0          9d    10.42.1.3   n1
+";
+    let assumed = imported(text, Connections::LeftOut);
+    let said = assumptions(&assumed).join("\n");
+    assert_eq!(endpoints(&assumed, "default/web"), ["10.42.1.3:80/tcp", "fd00:10:244::9:80/tcp"], "{said}");
+    assert!(
+        said.contains("endpoints of default/web, which no list shows, are pods and nodes, by their names"),
+        "{said}"
+    );
+    assert!(said.contains("endpoints of default/web (IPv6), which no list shows, are made up"), "{said}");
 }
 
 /// Tables of EndpointSlices list no protocols: they are those of the Service, or else a number that is there twice is of TCP and of UDP.
@@ -218,6 +291,15 @@ I0619 13:31:25.985898       1 endpointschangetracker.go:202] \"Setting endpoints
     let said = assumptions(&alone).join("\n");
     assert!(said.contains("the Services and their endpoints are those that kube-proxy's log shows"), "{said}");
     assert_eq!(endpoints(&alone, "a/hook"), ["10.244.1.5:8444/tcp"], "{said}");
+    let both = format!(
+        "{log}{}",
+        log.replace("10.96.61.26:8443", "fd00:10:96::26:8443").replace("10.244.1.5:8444", "[fd00:10:244::5]:8444")
+    );
+    let both = imported(&both, Connections::LeftOut);
+    let addresses: Vec<String> =
+        both.scenario.cluster.services.iter().flat_map(|own| &own.cluster_ips).map(ToString::to_string).collect();
+    assert_eq!(addresses, ["10.96.61.26", "fd00:10:96::26"], "{:#?}", assumptions(&both));
+    assert_eq!(endpoints(&both, "a/hook"), ["10.244.1.5:8444/tcp", "fd00:10:244::5:8444/tcp"]);
     let with_others = imported(&format!("{log}{SERVICE}"), Connections::LeftOut);
     let names: Vec<&str> = with_others.scenario.cluster.services.iter().map(|service| &*service.name.name).collect();
     assert_eq!(names, ["web"]);

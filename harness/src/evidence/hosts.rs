@@ -1,9 +1,9 @@
-//! Names of machines: those that `uname -a` prints.
+//! Names of machines: those that `uname -a` prints, and those of files and bundles that say which machine they are of.
 
 use super::machine_files::folder;
 use super::machine_pieces::folders_of_several;
 use super::model::{Evidence, HostName};
-use super::node_rules::NodeRules;
+use super::node_rules::{NodeRules, is_same_host};
 
 /// The names of machines that lines say.
 pub(super) fn find(text: &str) -> Vec<HostName> {
@@ -19,8 +19,8 @@ fn name_in(line: &str) -> Option<&str> {
     (is_release && build.starts_with('#')).then_some(name)
 }
 
-/// The machine that rules are of, by a line in their file, else in the folder that has the rules of no other machine; `None` if there are lines
-/// of several machines.
+/// The machine that rules are of, by a line in their file, else in the folder that has the rules of no other machine, without the domain if a line
+/// leaves it out; `None` if there are lines of several machines.
 pub(crate) fn host_of<'e>(evidence: &'e Evidence, rules: &[NodeRules]) -> Option<&'e str> {
     let of_several = folders_of_several(evidence);
     let is_in_file = |host: &HostName| rules.iter().any(|set| set.file() == host.file.as_deref());
@@ -32,7 +32,8 @@ pub(crate) fn host_of<'e>(evidence: &'e Evidence, rules: &[NodeRules]) -> Option
         evidence.hosts.iter().filter(|host| is_there(host)).map(|host| host.name.as_str()).collect()
     };
     let names = [names(&is_in_file), names(&is_in_folder)].into_iter().find(|names| !names.is_empty())?;
-    names.iter().all(|name| *name == names[0]).then_some(names[0])
+    let shortest = names.iter().copied().min_by_key(|name| name.len())?;
+    names.iter().all(|name| is_same_host(name, shortest)).then_some(shortest)
 }
 
 #[cfg(test)]

@@ -59,7 +59,7 @@ pub(crate) use model::{Complaint, Connection, Contents, Failure, OF_IPTABLES_NFT
 pub use model::{Evidence, Format, Piece, Stretch, Unread};
 pub(crate) use namespaces::shown_objects;
 pub use node_rules::NodeRules;
-pub(crate) use node_rules::{has_word, other_mode};
+pub(crate) use node_rules::{find_host, has_word, other_mode};
 pub(crate) use objects::objects;
 pub use page::render;
 pub use read::read;

@@ -77,14 +77,9 @@ impl NodeRules {
 
     /// Whether they are those of a node, by the machine that the prompt names, or the file's name; `None` if neither names any of the nodes.
     pub fn is_of_node(&self, node: &str, nodes: &[&str]) -> Option<bool> {
-        let short = |name: &str| name.split('.').next().unwrap_or_default().to_owned();
-        let by_host = |host: &String| {
-            let is_short = |name: &&str| short(name) == short(host);
-            nodes.iter().copied().find(|name| *name == host).or_else(|| nodes.iter().copied().find(is_short))
-        };
         let is_in_file = |name: &&str| self.file().is_some_and(|file| has_word(file, name));
         let by_file = || nodes.iter().copied().filter(is_in_file).max_by_key(|name| name.len());
-        self.host.as_ref().and_then(by_host).or_else(by_file).map(|own| own == node)
+        self.host.as_ref().and_then(|host| find_host(nodes, host)).or_else(by_file).map(|own| own == node)
     }
 
     /// The rules of iptables in a file among several.
@@ -147,6 +142,20 @@ pub(crate) fn other_mode(rule: &Rule, chain: &str) -> Option<&'static str> {
         () if chain.starts_with("KUBE-PORTALS-") => Some("userspace"),
         () => None,
     }
+}
+
+/// The node of a host: that of the same name, else the only one whose name differs in having a domain.
+pub(crate) fn find_host<'n>(nodes: &[&'n str], host: &str) -> Option<&'n str> {
+    let mut same = nodes.iter().copied().filter(|name| is_same_host(name, host));
+    let only = || same.next().filter(|_| same.next().is_none());
+    nodes.iter().copied().find(|name| *name == host).or_else(only)
+}
+
+/// Whether two names are of one host, with and without a domain.
+pub(super) fn is_same_host(one: &str, other: &str) -> bool {
+    let is_short_of =
+        |short: &str, long: &str| long.strip_prefix(short).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+    is_short_of(one, other) || is_short_of(other, one)
 }
 
 /// Whether a text has a name that stands apart.

@@ -18,7 +18,7 @@ use super::service_ports::{self, ServicePort};
 use super::unshown::{self, Unshown};
 use super::{Assumption, hairpins};
 use crate::evidence::{
-    Evidence, MachinePieces, NodeRules, has_word, host_of, machine_name, machine_of_bundle, node_rules, words_of_other,
+    Evidence, MachinePieces, NodeRules, find_host, has_word, host_of, machine_name, machine_of_bundle, node_rules, words_of_other,
 };
 use crate::text::{list, one_line};
 
@@ -100,7 +100,7 @@ fn unused_rules(all: &[NodeRules], dumps: &[Dump]) -> (Vec<NodeRules>, Vec<Strin
     let unused: Vec<&NodeRules> = all.iter().filter(|set| !is_used(set)).collect();
     let competes = |set: &&NodeRules| {
         set.rules.has_effect()
-            && all.iter().any(|other| is_used(other) && is_rival(other, set) && other.is_of_kind(set))
+            && all.iter().any(|other| is_used(other) && other.is_of_kind(set) && is_rival(other, set))
     };
     let mut left_out: Vec<String> = unused.iter().copied().filter(competes).map(words_of_other).collect();
     let is_of_other_mode = |set: &&NodeRules| {
@@ -119,7 +119,7 @@ fn unused_rules(all: &[NodeRules], dumps: &[Dump]) -> (Vec<NodeRules>, Vec<Strin
     (of_iptables.cloned().collect(), left_out)
 }
 
-/// Whether rules compete with others: those of the same text, and of iptables those of its folder that have more rules.
+/// Whether rules compete with others of their kind: those of the same text, and those of the same folder, unless the others have all of their rules.
 fn is_rival(known: &NodeRules, set: &NodeRules) -> bool {
     known.file == set.file || is_of_same_machine(known, set) && set.rules.iptables().is_some() && !is_part(known, set)
 }
@@ -248,49 +248,62 @@ fn named(
     is_alone: bool,
     taken: &BTreeSet<&str>,
 ) -> (String, bool) {
-    let in_place = |name: &&&String| has_word(place, name);
-    if let Some(name) = known.iter().filter(in_place).max_by_key(|name| name.len()) {
-        return ((*name).clone(), true);
-    }
-    let host = dump.host.as_deref();
-    let is_host =
-        |name: &str| host.is_some_and(|host| host == name || name.split('.').next() == host.split('.').next());
-    if let Some(name) = known.iter().find(|name| is_host(name)) {
-        return ((*name).clone(), true);
-    }
-    let address = heading(dump).and_then(|heading| heading.parse::<IpAddr>().ok());
-    let is_own = |ip: &IpAddr| dump.addresses.contains(ip) || address == Some(*ip);
-    let has_own = |name: &str| objects.node(name).is_some_and(|node| node_ips(node).iter().any(is_own));
-    if let Some(name) = known.iter().find(|name| has_own(name) || has_addresses(dump, name, objects)) {
-        return ((*name).clone(), true);
-    }
-    if let [only] = known {
-        return ((*only).clone(), true);
-    }
-    let heading = heading(dump);
-    if let Some(heading) = &heading {
-        let is_of_role = |name: &&&String| {
-            let is_control_plane = objects.node(name).is_some_and(is_control_plane);
-            match heading.as_str() {
-                "control-plane" | "controlplane" | "master" => is_control_plane,
-                "worker" => !is_control_plane,
-                _ => false,
-            }
-        };
-        let mut of_role = known.iter().filter(is_of_role);
-        let only = of_role.next().filter(|_| of_role.next().is_none());
-        if let Some(name) = known.iter().find(|name| has_word(heading, name)).or(only) {
-            return ((*name).clone(), true);
-        }
+    if let Some(name) = known_name(dump, place, known, objects) {
+        return (name.clone(), true);
     }
     // Pods run on workers.
     let is_worker = |name: &&&String| !objects.node(name).is_some_and(is_control_plane);
     if let Some(first) = known.iter().find(is_worker).or(known.first()) {
         return ((*first).clone(), false);
     }
-    if let Some(host) = host.map(valid).filter(|host| !taken.contains(host.as_str())) {
-        return (host, true);
+    let is_free = |name: &String| !name.is_empty() && !taken.contains(name.as_str());
+    let of_host = dump.host.as_deref().map(valid).filter(is_free);
+    let of_heading = || heading(dump).filter(|_| !is_alone).filter(is_free).map(|heading| valid(&heading));
+    let named = of_host.or_else(|| name_of_place(dump, place).filter(is_free)).or_else(of_heading);
+    if let Some(name) = named {
+        return (name, true);
     }
+    let mut numbered = (1..).map(|number| format!("node-{number}"));
+    (numbered.find(|name| !taken.contains(name.as_str())).unwrap_or_else(|| HERE.to_owned()), is_alone)
+}
+
+/// The node among those that are known that is surely a dump's: by its file, host, addresses or heading, or because there is no other.
+fn known_name<'k>(dump: &Dump, place: &str, known: &[&'k String], objects: &Objects) -> Option<&'k String> {
+    let in_place = known.iter().filter(|name| has_word(place, name)).max_by_key(|name| name.len());
+    let names: Vec<&str> = known.iter().map(|name| name.as_str()).collect();
+    let of_host = || {
+        let host = find_host(&names, dump.host.as_deref()?)?;
+        known.iter().find(|name| **name == host)
+    };
+    let heading = heading(dump);
+    let address = heading.as_ref().and_then(|heading| heading.parse::<IpAddr>().ok());
+    let is_own = |ip: &IpAddr| dump.addresses.contains(ip) || address == Some(*ip);
+    let has_own = |name: &str| objects.node(name).is_some_and(|node| node_ips(node).iter().any(is_own));
+    let of_address = || known.iter().find(|name| has_own(name) || has_addresses(dump, name, objects));
+    let only = || known.first().filter(|_| known.len() == 1);
+    let of_heading = || {
+        let heading = heading.as_ref()?;
+        known.iter().find(|name| has_word(heading, name)).or_else(|| only_of_role(heading, known, objects))
+    };
+    in_place.or_else(of_host).or_else(of_address).or_else(only).or_else(of_heading).copied()
+}
+
+/// The only node that has the role that a heading names.
+fn only_of_role<'n, 'k>(heading: &str, known: &'n [&'k String], objects: &Objects) -> Option<&'n &'k String> {
+    let is_of_role = |name: &&&String| {
+        let is_control_plane = objects.node(name).is_some_and(is_control_plane);
+        match heading {
+            "control-plane" | "controlplane" | "master" => is_control_plane,
+            "worker" => !is_control_plane,
+            _ => false,
+        }
+    };
+    let mut of_role = known.iter().filter(is_of_role);
+    of_role.next().filter(|_| of_role.next().is_none())
+}
+
+/// The node that the names of a dump's file and its folders say, the innermost first.
+fn name_of_place(dump: &Dump, place: &str) -> Option<String> {
     let of_folder = |part: &str| sanitized(machine_of_bundle(part).unwrap_or(part));
     let is_file = dump.parts.iter().any(|part| part.file() == Some(place));
     let (folder, file) = match place.rsplit_once('/') {
@@ -298,16 +311,8 @@ fn named(
         Some((folder, _)) => (folder, Some(place)),
         None => ("", Some(place)),
     };
-    let parts = file.map(name_of_file).into_iter().chain(folder.rsplit('/').map(of_folder));
-    let own = parts.into_iter().find(|part| !part.is_empty()).unwrap_or_default();
-    if !own.is_empty() && !taken.contains(own.as_str()) {
-        return (own, true);
-    }
-    if let Some(heading) = heading.filter(|heading| !is_alone && !taken.contains(heading.as_str())) {
-        return (valid(&heading), true);
-    }
-    let mut numbered = (1..).map(|number| format!("node-{number}"));
-    (numbered.find(|name| !taken.contains(name.as_str())).unwrap_or_else(|| HERE.to_owned()), is_alone)
+    let mut parts = file.map(name_of_file).into_iter().chain(folder.rsplit('/').map(of_folder));
+    parts.find(|part| !part.is_empty())
 }
 
 /// The node that a file's name says: without words for tables and commands, if it has some.

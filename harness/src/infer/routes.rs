@@ -3,7 +3,7 @@
 //! `10.244.2.0/24 via 172.18.0.3` says which node has which pods, which rules do not. A lab makes all other routes itself, or a scenario cannot
 //! express them: these are listed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 
 use ipnet::IpNet;
@@ -15,7 +15,7 @@ use super::merge::Objects;
 use super::objects::{usual_range, wide};
 use super::owners::Owners;
 use super::rules::Dump;
-use crate::evidence::{Contents, Evidence, Route};
+use crate::evidence::{Contents, Evidence, Route, find_host};
 use crate::scenario::{Cni, CniKind, Overlay};
 use crate::text::{counted, list, one_line};
 
@@ -32,15 +32,11 @@ const OF_PODS: [&str; 6] = ["veth", "cali", "lxc", "azv", "eni", "gke"];
 /// The length of the widest range that a route to pods may have where nothing shows a pod in it.
 const LEAST_LENGTH: u8 = 16;
 
-/// A route, and the position of its machine, if that is known: first those of dumps, then those of other pieces.
-struct Shown<'e> {
-    route: &'e Route,
-    machine: Option<usize>,
-}
-
 /// What routes say.
 pub(super) struct Routes<'e> {
-    all: Vec<Shown<'e>>,
+    all: Vec<&'e Route>,
+    /// The positions of the routes of each machine, if that is known: first those of dumps, then those of other pieces.
+    by_machine: Vec<Vec<usize>>,
     /// The hosts of pieces that are of no dump, by prompts, as far as they are shown.
     hosts: Vec<Option<String>>,
     /// The positions of those that were used.
@@ -54,23 +50,31 @@ impl<'e> Routes<'e> {
     pub(super) fn of(evidence: &'e Evidence, dumps: &[Dump], objects: &Objects) -> Self {
         let owners = Owners::of(evidence, dumps);
         let (mut all, mut hosts) = (Vec::new(), Vec::new());
+        let mut by_machine: Vec<Vec<usize>> = vec![Vec::new(); dumps.len()];
+        let mut by_host: HashMap<&str, usize> = HashMap::new();
         for piece in &evidence.pieces {
             let Contents::Routes(routes) = &piece.contents else { continue };
             let machine = owners.only(piece).or_else(|| {
                 // Where dumps share a machine's pieces, nothing says whose they are.
                 owners.first(piece).is_none().then(|| {
-                    let known = hosts.iter().position(|host: &Option<String>| *host == piece.host && host.is_some());
-                    let at = known.unwrap_or(hosts.len());
-                    hosts.extend(known.is_none().then(|| piece.host.clone()));
-                    dumps.len() + at
+                    let new = by_machine.len();
+                    let at = piece.host.as_deref().map_or(new, |host| *by_host.entry(host).or_insert(new));
+                    if at == new {
+                        by_machine.push(Vec::new());
+                        hosts.push(piece.host.clone());
+                    }
+                    at
                 })
             });
-            all.extend(routes.iter().map(|route| Shown { route, machine }));
+            if let Some(machine) = machine {
+                by_machine[machine].extend(all.len()..all.len() + routes.len());
+            }
+            all.extend(routes);
         }
         let ports = dumps.iter().flat_map(|dump| &dump.inferred.ports);
         let of_rules = ports.flat_map(|port| port.endpoints.iter().chain(&port.local)).map(|endpoint| endpoint.ip());
         let endpoints = of_rules.chain(objects.pods.iter().flat_map(ips)).collect();
-        Self { all, hosts, used: BTreeSet::new(), endpoints }
+        Self { all, by_machine, hosts, used: BTreeSet::new(), endpoints }
     }
 
     /// Gives nodes the pod ranges that have a route via one of their addresses, or to a link of their own. Without machines among the objects, these
@@ -115,7 +119,7 @@ impl<'e> Routes<'e> {
         let cluster_ips = dumps.iter().flat_map(|dump| &dump.inferred.ports).flat_map(|port| &port.cluster_ips);
         let services: Vec<IpAddr> = objects.services.iter().flat_map(service_ips).chain(cluster_ips.copied()).collect();
         let mut gateways: BTreeMap<IpAddr, Vec<usize>> = BTreeMap::new();
-        for (at, Shown { route, .. }) in self.all.iter().enumerate() {
+        for (at, route) in self.all.iter().enumerate() {
             let (Some(to), Some(via)) = (route.to, route.via) else { continue };
             let leads_to_node = || {
                 let is_other = |ip: &IpAddr| !to.contains(ip);
@@ -142,7 +146,7 @@ impl<'e> Routes<'e> {
     fn nodes(&self, dumps: &[Dump], gateways: &BTreeMap<IpAddr, Vec<usize>>) -> Vec<Node> {
         let mut nodes: Vec<Node> = (0..dumps.len()).map(|at| self.of_dump(dumps, at, gateways)).collect();
         for (via, routes) in gateways {
-            let mut ranges: Vec<IpNet> = routes.iter().filter_map(|at| self.all[*at].route.to).collect();
+            let mut ranges: Vec<IpNet> = routes.iter().filter_map(|at| self.all[*at].to).collect();
             ranges.sort();
             ranges.dedup();
             match nodes.iter_mut().find(|node| node.addresses.contains(via)) {
@@ -173,10 +177,10 @@ impl<'e> Routes<'e> {
         let machines: BTreeSet<IpAddr> = objects.nodes.iter().flat_map(node_ips).collect();
         let hosts = self.hosts.iter().enumerate();
         let node = |(at, host): (usize, &Option<String>)| {
-            let links: Vec<(usize, &Route)> = self.links(dumps + at).collect();
-            let addresses = links.iter().filter_map(|(_, route)| route.source).filter(|ip| machines.contains(ip));
+            let addresses = self.links(dumps + at).filter_map(|(_, route)| route.source);
             let name = host.clone().unwrap_or_default();
-            Node { name, addresses: addresses.collect(), ranges: self.own_ranges(dumps + at), routes: Vec::new() }
+            let addresses = addresses.filter(|ip| machines.contains(ip)).collect();
+            Node { name, addresses, ranges: self.own_ranges(dumps + at), routes: Vec::new() }
         };
         hosts.map(node).collect()
     }
@@ -185,9 +189,8 @@ impl<'e> Routes<'e> {
     /// name no node. Returns what was assumed.
     fn complete_last(&mut self, objects: &mut Objects) -> Option<String> {
         let known: Vec<IpNet> = objects.nodes.iter().flat_map(node_ranges).collect();
-        let leads_on = |(at, shown): (usize, &Shown<'e>)| {
-            let to =
-                shown.route.to.filter(|to| is_tunnel(shown.route) && is_network(*to) && shown.route.via.is_some())?;
+        let leads_on = |(at, route): (usize, &&Route)| {
+            let to = route.to.filter(|to| is_tunnel(route) && is_network(*to) && route.via.is_some())?;
             (!known.iter().any(|own| overlaps(*own, to))).then_some((at, to))
         };
         let open: Vec<(usize, IpNet)> = self.all.iter().enumerate().filter_map(leads_on).collect();
@@ -220,8 +223,8 @@ impl<'e> Routes<'e> {
 
     /// The routes of a machine to its own links.
     fn links(&self, machine: usize) -> impl Iterator<Item = (usize, &'e Route)> {
-        let all = self.all.iter().enumerate().filter(move |(_, shown)| shown.machine == Some(machine));
-        all.map(|(at, shown)| (at, shown.route)).filter(|(_, route)| route.kind == "unicast" && route.via.is_none())
+        let all = self.by_machine[machine].iter().map(|at| (*at, self.all[*at]));
+        all.filter(|(_, route)| route.kind == "unicast" && route.via.is_none())
     }
 
     /// The ranges of the pods of a machine: that of their bridge, or the usual one around a pod with a link of its own.
@@ -242,10 +245,7 @@ impl<'e> Routes<'e> {
     fn complete(&mut self, nodes: &[Node], objects: &mut Objects) -> Option<String> {
         let mut completed = Vec::new();
         for found in nodes {
-            let is_same = |node: &Value| {
-                is_named(node, &found.name) || node_ips(node).iter().any(|ip| found.addresses.contains(ip))
-            };
-            let Some(at) = objects.nodes.iter().position(is_same) else { continue };
+            let Some(at) = position(&objects.nodes, found) else { continue };
             let name = own_name(&objects.nodes[at]);
             let others = objects.nodes.iter().filter(|other| own_name(other) != name).flat_map(node_ranges);
             let others: Vec<IpNet> = others.collect();
@@ -271,7 +271,7 @@ impl<'e> Routes<'e> {
             }
             if !node_ranges(&objects.nodes[at]).is_empty() {
                 let ranges = node_ranges(&objects.nodes[at]);
-                let leads_there = |at: &&usize| self.all[**at].route.to.is_some_and(|to| ranges.contains(&to));
+                let leads_there = |at: &&usize| self.all[**at].to.is_some_and(|to| ranges.contains(&to));
                 self.used.extend(found.routes.iter().filter(leads_there));
             }
         }
@@ -338,14 +338,14 @@ impl<'e> Routes<'e> {
 
     /// The device of the first route that satisfies a condition, and the positions of all of them.
     fn on_devices(&self, is_one: impl Fn(&Route) -> bool) -> Option<(String, Vec<usize>)> {
-        let all: Vec<usize> = (0..self.all.len()).filter(|at| is_one(self.all[*at].route)).collect();
-        Some((self.all[*all.first()?].route.device.clone()?, all))
+        let all: Vec<usize> = (0..self.all.len()).filter(|at| is_one(self.all[*at])).collect();
+        Some((self.all[*all.first()?].device.clone()?, all))
     }
 
     /// The routes that were not used, in words.
     pub(super) fn left_out(&self) -> Option<String> {
         let others = self.all.iter().enumerate().filter(|(at, _)| !self.used.contains(at));
-        let others: Vec<&Route> = others.map(|(_, shown)| shown.route).collect();
+        let others: Vec<&Route> = others.map(|(_, route)| *route).collect();
         // To the outside, to the link, and to single pods.
         let is_made = |route: &Route| {
             let is_single = route.to.is_some_and(is_single);
@@ -368,11 +368,13 @@ impl<'e> Routes<'e> {
     }
 }
 
-/// Whether a node has the name of a machine, with or without a domain.
-fn is_named(node: &Value, name: &str) -> bool {
-    let short = |name: &str| name.split('.').next().unwrap_or_default().to_owned();
-    let own = own_name(node);
-    !name.is_empty() && (own == name || short(&own) == short(name))
+/// The position of the node among objects that routes show: by its name, else by an address.
+fn position(nodes: &[Value], shown: &Node) -> Option<usize> {
+    let names: Vec<String> = nodes.iter().map(own_name).collect();
+    let all: Vec<&str> = names.iter().map(String::as_str).collect();
+    let named = find_host(&all, &shown.name);
+    let has_address = |node: &Value| node_ips(node).iter().any(|ip| shown.addresses.contains(ip));
+    all.iter().position(|name| named == Some(*name)).or_else(|| nodes.iter().position(has_address))
 }
 
 /// Whether a route leads into a tunnel to other nodes.

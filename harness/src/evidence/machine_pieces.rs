@@ -1,9 +1,9 @@
 //! The addresses, routes and settings of machines in evidence.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::net::IpAddr;
 
-use super::machine_files::{Listing, folder};
+use super::machine_files::{Listing, folder, machine_name};
 use super::model::{Contents, Evidence, Piece};
 use super::node_rules::{NodeRules, backend};
 
@@ -99,7 +99,7 @@ fn default_sources(pieces: &[&Piece], addresses: &[IpAddr]) -> Vec<IpAddr> {
 
 /// The folders of which two files have rules of the same kind: those of two machines. The implementations of iptables have each their own.
 pub(super) fn folders_of_several(evidence: &Evidence) -> HashSet<&str> {
-    let mut known: HashMap<_, Vec<&Piece>> = HashMap::new();
+    let mut known: HashMap<_, BTreeMap<&str, RulesOfFile<'_>>> = HashMap::new();
     let mut of_several = HashSet::new();
     for piece in evidence.pieces.iter().filter(|piece| evidence.original(piece).is_none()) {
         let family = match &piece.contents {
@@ -107,21 +107,32 @@ pub(super) fn folders_of_several(evidence: &Evidence) -> HashSet<&str> {
             Contents::Nftables { rules, .. } if !rules.rules.tables.is_empty() => None,
             _ => continue,
         };
-        let Some(file) = piece.file.as_deref() else { continue };
+        let Some(file) = piece.file.as_deref().filter(|file| !of_several.contains(folder(file))) else { continue };
         let own = backend(piece);
-        let others = known.entry((folder(file), family)).or_default();
-        let is_another = |other: &&Piece| {
-            let of_other = backend(other);
-            let are_of_one =
-                || listing(piece).zip(listing(other)).is_some_and(|(own, other)| own.is_of_machine_of(&other));
-            other.file != piece.file && (own.is_none() || of_other.is_none() || own == of_other) && !are_of_one()
+        let files = known.entry((folder(file), family)).or_default();
+        let new = || RulesOfFile { machine: machine_name(file), pieces: Vec::new() };
+        files.entry(file).or_insert_with(new).pieces.push((own, listing(piece)));
+        let machine = &files[file].machine;
+        let is_another = |(_, of_file): &(&&str, &RulesOfFile<'_>)| {
+            of_file.pieces.iter().any(|(backend, other)| {
+                let completes = || listing(piece).zip(*other).is_some_and(|(own, other)| own.completes(&other));
+                own.zip(*backend).is_none_or(|(own, backend)| own == backend)
+                    && !(of_file.machine == *machine && completes())
+            })
         };
-        if others.iter().any(is_another) {
+        if files.iter().filter(|(other, _)| **other != file).any(|one| is_another(&one)) {
             of_several.insert(folder(file));
         }
-        others.push(piece);
     }
     of_several
+}
+
+/// What a file has of rules of one kind.
+struct RulesOfFile<'e> {
+    /// The machine that its name says.
+    machine: String,
+    /// Each piece by its implementation of iptables; `None` for rules of nftables.
+    pieces: Vec<(Option<&'static str>, Option<Listing<'e>>)>,
 }
 
 /// The rules of iptables of a piece of a file among several.

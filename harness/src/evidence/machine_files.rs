@@ -56,7 +56,7 @@ const OF_LISTINGS: [&str; 24] = [
 /// The names of files that contain the name of their machine alone.
 const HOST_NAMES: [&str; 2] = ["hostname", "hostnamefqdn"];
 
-/// The name of no file, in the folder of all files.
+/// Stands for a file in the top folder: the name of the bundle is that of its machine.
 const OF_BUNDLE: &str = "";
 
 /// The longest name of a host.
@@ -125,9 +125,12 @@ impl Listing<'_> {
             .all(|(own, other)| rules(own, Rule::without_counters) == rules(other, Rule::without_counters))
     }
 
-    /// Whether tables that both show have as many rules in each chain.
+    /// Whether it has as many rules in each chain that another one shows of the same tables, which may be a single chain.
     pub(super) fn has_as_many_rules(&self, other: &Self) -> bool {
-        self.shared(other).all(|(own, other)| rules(own, |_| ()) == rules(other, |_| ()))
+        self.shared(other).all(|(own, other)| {
+            let own = rules(own, |_| ());
+            rules(other, |_| ()).iter().all(|(chain, rules)| own.get(chain) == Some(rules))
+        })
     }
 
     /// The tables that both show.

@@ -1,6 +1,6 @@
 //! The line that a deviation is about: that of the rule, chain or set in the text that it is in, or that leads to it.
 
-use svclab_rules::compare::{Difference, Fact, Subject};
+use svclab_rules::compare::{Fact, Subject};
 use svclab_rules::iptables::{ChainKind, TableName};
 use svclab_rules::nftables;
 
@@ -117,13 +117,7 @@ fn in_nftables(node: &NodeRules, deviation: &Deviation) -> Option<usize> {
 
 /// What it differs in.
 pub(super) fn fact(deviation: &Deviation) -> Option<&Fact> {
-    match &deviation.finding.difference {
-        Difference::Missing(fact)
-        | Difference::Unexpected(fact)
-        | Difference::Changed { fact, .. }
-        | Difference::Repeated { fact, .. } => Some(fact),
-        _ => None,
-    }
+    deviation.finding.difference.fact()
 }
 
 /// The endpoint that a fact is about.

@@ -130,6 +130,17 @@ impl fmt::Display for Finding {
     }
 }
 
+impl Difference {
+    /// Returns the fact that differs; `None` for the order of rules.
+    pub fn fact(&self) -> Option<&Fact> {
+        match self {
+            Self::Missing(fact) | Self::Unexpected(fact) => Some(fact),
+            Self::Changed { fact, .. } | Self::Repeated { fact, .. } => Some(fact),
+            Self::Reordered(_) => None,
+        }
+    }
+}
+
 impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

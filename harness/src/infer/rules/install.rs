@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use svclab_rules::cluster::{Cluster, Family};
-use svclab_rules::compare::{Completed, Difference, Fact, Finding, MadeUp, Subject, compare_own, completed};
+use svclab_rules::compare::{Completed, Fact, Finding, MadeUp, Subject, compare_own, completed};
 use svclab_rules::iptables::evaluate::{CompileError, CompileErrorKind, Program};
 use svclab_rules::iptables::{Chain, RuleSet, TableName, Target};
 use svclab_rules::nftables::{self, Condition, Statement};
@@ -116,13 +116,16 @@ fn around(
 fn place_of(finding: &Finding, part: &NodeRules) -> (Option<Arc<str>>, usize) {
     let table = match (&finding.subject, &finding.difference) {
         (Subject::Table(table) | Subject::Chain { table, .. }, _) => table,
-        (_, Difference::Missing(Fact::RejectResponse(..)) | Difference::Unexpected(Fact::RejectResponse(..))) => {
-            "filter"
-        }
+        (_, difference) if difference.fact().is_some_and(is_of_filter) => TableName::Filter.as_str(),
         _ => TableName::Nat.as_str(),
     };
     let elsewhere = part.elsewhere.iter().find(|(own, ..)| own.as_str() == table);
     elsewhere.map_or_else(|| (part.file.clone(), part.first), |(_, file, line)| (Some(file.clone()), *line))
+}
+
+/// Whether a fact of a Service is stated in table `filter`: rejected frontends and health checks. The ends of chains, which drop, are in `nat`.
+fn is_of_filter(fact: &Fact) -> bool {
+    matches!(fact, Fact::RejectResponse(Some(_)) | Fact::HealthCheck(_))
 }
 
 /// What was added to rules, in words.

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use svclab_rules::iptables::{ChainKind, Match, OLDER, Rule, TableName, Target};
+use svclab_rules::iptables::{ChainKind, OLDER, Rule, TableName, Target};
 
 use super::finding::Finding;
 use super::severity::Severity;
@@ -50,13 +50,7 @@ fn firewall(tables: Tables<'_>) -> Vec<Finding> {
     for placed in
         tables.rules().filter(|placed| &*placed.chain.name == "KUBE-FIREWALL" || &*placed.chain.name == "KUBE-FORWARD")
     {
-        let Rule { source, destination, in_interface, out_interface, protocol, matches, target, .. } = placed.rule;
-        let is_bare = source.is_none()
-            && destination.is_none()
-            && in_interface.is_none()
-            && out_interface.is_none()
-            && protocol.is_none();
-        if is_bare && matches.iter().all(Match::always_holds) && *target == Some(Target::Drop) {
+        if placed.rule.is_unconditional() && placed.rule.target == Some(Target::Drop) {
             let message = format!("{} drops every packet: its condition on the mark is lost", placed.chain.name);
             let effect = "the node loses all network connectivity: an iptables older than kube-proxy's saved and restored the rules without `-m mark`";
             found.push(Finding::new("firewall-drops-all", tables.place(placed.line), message, effect));

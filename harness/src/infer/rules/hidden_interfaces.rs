@@ -4,7 +4,7 @@
 //! programs are marked.
 
 use svclab_rules::coverage::Coverage;
-use svclab_rules::iptables::{Chain, ChainKind, Match, Negatable, Rule, RuleSet, TableName, Target};
+use svclab_rules::iptables::{Chain, ChainKind, Negatable, Rule, RuleSet, TableName, Target};
 use svclab_rules::ruleset::Rules;
 
 use crate::evidence::NodeRules;
@@ -31,7 +31,7 @@ pub(super) fn with_those_of_pods(mut part: NodeRules) -> NodeRules {
     let mut is_known = false;
     for chain in nat.chains.iter_mut().filter(|chain| is_of_external(&chain.name) && hides(chain)) {
         let before_others = chain.rules.len().saturating_sub(1);
-        for rule in chain.rules[..before_others].iter_mut().filter(|rule| is_for_all(rule) && leads_to_group(rule)) {
+        for rule in chain.rules[..before_others].iter_mut().filter(|rule| rule.is_unconditional() && leads_to_group(rule)) {
             rule.in_interface = Some(Negatable { negated: false, value: OF_PODS.into() });
             is_known = true;
         }
@@ -66,12 +66,6 @@ fn is_of_external(chain: &str) -> bool {
 
 fn is_group(chain: &str) -> bool {
     [ChainKind::Service, ChainKind::Local].into_iter().any(|kind| kind.is_of(chain))
-}
-
-fn is_for_all(rule: &Rule) -> bool {
-    let Rule { source, destination, in_interface, protocol, matches, .. } = rule;
-    let has_no_header = source.is_none() && destination.is_none() && in_interface.is_none() && protocol.is_none();
-    has_no_header && matches.iter().all(Match::always_holds)
 }
 
 fn leads_to_group(rule: &Rule) -> bool {

@@ -1,5 +1,7 @@
 //! Rule sets → those of each machine: by files, folders, prompts and backends.
 
+use std::collections::HashSet;
+
 use svclab_rules::compare::compare_own;
 use svclab_rules::infer::Infer;
 use svclab_rules::iptables;
@@ -154,9 +156,10 @@ pub(super) fn is_part(known: &NodeRules, set: &NodeRules) -> bool {
     let (Some(known), Some(own)) = (known.rules.iptables(), set.rules.iptables()) else { return false };
     own.tables.iter().all(|table| {
         table.chains.iter().all(|chain| {
-            let known: Vec<_> =
-                known.rules(table.name, &chain.name).iter().map(iptables::Rule::without_counters).collect();
-            chain.rules.iter().all(|rule| known.contains(&rule.without_counters()))
+            let printed =
+                |rule: &iptables::Rule| iptables::print_rule(own.family, &chain.name, &rule.without_counters());
+            let known: HashSet<String> = known.rules(table.name, &chain.name).iter().map(printed).collect();
+            chain.rules.iter().all(|rule| known.contains(&printed(rule)))
         })
     })
 }

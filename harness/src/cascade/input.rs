@@ -107,7 +107,7 @@ fn evidence_report(evidence: &Evidence, file: &Path) -> Report {
             .insert(0, "the text is an excerpt of a rule set: rules that it does not show are unknown".to_owned());
     }
     report.notes.extend(report.rules_not_read.clone());
-    let is_cut = |unread: &&Unread| nodes.iter().any(|node| node.cut == Some(unread.line) && node.file == unread.file);
+    let is_cut = |unread: &&Unread| nodes.iter().any(|node| node.cut == Some((unread.file.clone(), unread.line)));
     let unread: Vec<&Unread> = evidence.unread.iter().filter(|unread| !is_cut(unread)).collect();
     if let Some(first) = unread.first().filter(|_| !report.cascades.is_empty()) {
         let (lines, first) = (crate::text::counted(unread.len(), "line"), first.line);
@@ -169,7 +169,7 @@ fn notes(node: &NodeRules) -> Vec<String> {
              iptables-save prints all digits"
         ));
     }
-    if let Some(line) = node.cut {
+    if let Some((_, line)) = &node.cut {
         notes.push(format!("line {line} is cut off: the rest of its rule and everything after it are unknown"));
     }
     notes

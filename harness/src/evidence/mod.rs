@@ -3,7 +3,8 @@
 //! 1. `line`: text → lines, without what terminals, mail and web pages put around them (`prefixes`, `joined_lines`, `wrapped_lines`, `wrapped_nft`);
 //! 2. `format`: lines → pieces, one format a file;
 //! 3. `read`: a text → [`Evidence`]: its pieces, and every line that is prose or that could not be read;
-//! 4. `families`: rules without addresses → their family; `rules`: the pieces with rules → the rules of a node, of each family; `objects`:
+//! 4. `families`: rules without addresses → their family; `rules`: the pieces with rules → the rules of a node, of each family; `added_files`:
+//!    those of a machine's files (`machine_files`) → one rule set; `logged_services`: kube-proxy's log → Services; `objects`:
 //!    those with Kubernetes objects.
 //!
 //! Nothing is left out silently: every line belongs to a piece, is prose, or is listed as unread.
@@ -48,7 +49,7 @@ mod warnings;
 mod wrapped_lines;
 mod wrapped_nft;
 
-pub(crate) use added_files::Added;
+pub(crate) use added_files::MachineRules;
 pub(crate) use dictionary::service_of_hash;
 pub(crate) use endpoints::{ListedEndpoint, endpoints, is_cut, is_from_table, marked, remove_marks};
 pub(crate) use hosts::host_of;
@@ -64,8 +65,8 @@ pub(crate) use objects::objects;
 pub use page::render;
 pub use read::read;
 pub(crate) use releases::releases;
+pub(crate) use rules::{machine_rules, others, words_of_other};
 pub use rules::{node_rules, not_judged};
-pub(crate) use rules::{others, words_of_other};
 pub(crate) use source::visit;
 pub use source::{Source, SourceError, from_source, read_file};
 #[doc(hidden)]

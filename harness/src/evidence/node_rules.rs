@@ -10,6 +10,9 @@ use super::machine_files::{Listing, folder};
 use super::model::{Format, Piece};
 use crate::text::one_line;
 
+/// A line of a file among several.
+pub(crate) type FileLine = (Option<Arc<str>>, usize);
+
 /// Rules that belong together: those of one node in one language, of a family where it is iptables.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NodeRules {
@@ -26,11 +29,11 @@ pub struct NodeRules {
     /// The fewest digits of a probability whose threshold does not follow from them.
     pub(crate) rounded_digits: Option<usize>,
     /// The first line that is cut off.
-    pub(crate) cut: Option<usize>,
+    pub(crate) cut: Option<FileLine>,
     /// The lines at which the outputs start that are saved rules.
     pub(super) saved: Vec<usize>,
     /// The lines at which outputs of filters start that lack lines which other pieces show: someone shortened them.
-    pub(crate) shortened: Vec<usize>,
+    pub(crate) shortened: Vec<FileLine>,
     /// The machine that the prompt before the command names.
     pub(crate) host: Option<String>,
     /// The machine that the heading before them names.
@@ -39,6 +42,8 @@ pub struct NodeRules {
     pub(crate) backend: Option<&'static str>,
     /// The tables that are from other files, each with its file and first line.
     pub(crate) elsewhere: Vec<(TableName, Arc<str>, usize)>,
+    /// The files that have the same rules once more.
+    pub(crate) repeats: Vec<Arc<str>>,
 }
 
 /// The implementation of iptables that a piece is of.
@@ -70,7 +75,32 @@ impl NodeRules {
         format!("{file}line {}{others}, {}", self.first, self.backend.unwrap_or(self.format.words()))
     }
 
-    /// The file among several.
+    /// Adds what is said of others that belong to them, apart from rules and coverage.
+    pub(super) fn absorb(&mut self, other: &mut Self) {
+        self.rounded_digits = self.rounded_digits.into_iter().chain(other.rounded_digits).min();
+        self.cut = self.cut.take().or(other.cut.take());
+        self.saved.append(&mut other.saved);
+        self.shortened.append(&mut other.shortened);
+        self.host = self.host.take().or(other.host.take());
+    }
+
+    /// The line at which the text of a table starts, in the file that it is from.
+    pub(crate) fn line_of_table(&self, table: &str) -> FileLine {
+        let elsewhere = self.elsewhere.iter().find(|(own, ..)| own.as_str() == table);
+        elsewhere.map_or_else(|| (self.file.clone(), self.first), |(_, file, line)| (Some(file.clone()), *line))
+    }
+
+    /// Whether they, or tables of them, are from a file among several.
+    pub(crate) fn has_file(&self, file: Option<&str>) -> bool {
+        self.file() == file || self.elsewhere.iter().any(|(_, own, _)| Some(&**own) == file)
+    }
+
+    /// Whether they are from several files.
+    pub fn is_of_files(&self) -> bool {
+        !self.elsewhere.is_empty()
+    }
+
+    /// The file among several; that of table `nat` if its tables are from several files.
     pub fn file(&self) -> Option<&str> {
         self.file.as_deref()
     }
@@ -163,4 +193,26 @@ pub(crate) fn has_word(text: &str, name: &str) -> bool {
     let is_apart = |letter: Option<char>| letter.is_none_or(|letter| !letter.is_ascii_alphanumeric());
     let mut places = text.match_indices(name);
     places.any(|(at, _)| is_apart(text[..at].chars().next_back()) && is_apart(text[at + name.len()..].chars().next()))
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::find_host;
+
+    const NODES: [&str; 5] =
+        ["node1.dc1.example", "node1.dc2.example", "node2.dc1.example", "node3", "node3.dc1.example"];
+
+    #[rstest]
+    #[case::exact("node1.dc2.example", Some("node1.dc2.example"))]
+    #[case::short("node2", Some("node2.dc1.example"))]
+    #[case::long("node3.dc3.example", Some("node3"))]
+    #[case::short_and_exact("node3", Some("node3"))]
+    #[case::of_several("node1", None)]
+    #[case::of_another_domain("node2.dc2.example", None)]
+    #[case::start("node", None)]
+    fn a_host_is_found_with_and_without_its_domain(#[case] host: &str, #[case] expected: Option<&str>) {
+        assert_eq!(find_host(&NODES, host), expected);
+    }
 }

@@ -1,7 +1,6 @@
 //! Pieces with rules → the rules of a node.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use svclab_rules::cluster::Family;
 use svclab_rules::coverage::Coverage;
@@ -10,10 +9,11 @@ use svclab_rules::iptables::{self, ExcerptMerger, Rule, RuleSet, TableName, prin
 use svclab_rules::nftables;
 use svclab_rules::ruleset::Rules;
 
+use super::added_files::{MachineRules, join_files};
 use super::listings::{contradicts, has_other_chain, is_another_listing};
 use super::machine_files::folder;
 use super::model::{Contents, Evidence, Format, Piece};
-use super::node_rules::{NodeRules, backend};
+use super::node_rules::{FileLine, NodeRules, backend};
 
 impl Evidence {
     /// The piece in another file of the same folder that has the rules of this one as iptables prints them, alone or with other files, if this is
@@ -48,16 +48,23 @@ fn tables(piece: &Piece) -> Option<&RuleSet> {
 }
 
 /// The rules that evidence has. Whole dumps stand for themselves, each of another node or time; excerpts of a file are parts of one rule
-/// set.
+/// set, and so are the files of a machine in a folder.
 pub fn node_rules(evidence: &Evidence) -> Vec<NodeRules> {
+    let MachineRules { mut sets, of_other_times } = machine_rules(evidence, |_| None);
+    sets.extend(of_other_times.into_iter().map(|(set, _)| set));
+    sets
+}
+
+/// The rules that evidence has, by machine. `node` returns the node that a file is of, if that is given.
+pub(crate) fn machine_rules<'n>(evidence: &Evidence, node: impl Fn(&str) -> Option<&'n str>) -> MachineRules {
     let all = joined(evidence, &BTreeSet::new());
     let shortened = shortened(evidence, &all);
     // Chains were taken for whole by what these filters select.
-    if shortened.is_empty() { all } else { joined(evidence, &shortened) }
+    join_files(if shortened.is_empty() { all } else { joined(evidence, &shortened) }, node)
 }
 
-/// An output, by its file among several and its first line.
-type Output = (Option<Arc<str>>, usize);
+/// An output, by its first line.
+type Output = FileLine;
 
 /// The rules that evidence has, if some outputs of filters are shortened.
 fn joined(evidence: &Evidence, shortened: &BTreeSet<Output>) -> Vec<NodeRules> {
@@ -80,13 +87,14 @@ fn joined(evidence: &Evidence, shortened: &BTreeSet<Output>) -> Vec<NodeRules> {
                     file: piece.file.clone(),
                     first: piece.first,
                     rounded_digits: *rounded_digits,
-                    cut: *cut,
+                    cut: cut.map(|line| (piece.file.clone(), line)),
                     saved: Vec::from_iter(is_saved.then_some(piece.first)),
-                    shortened: Vec::from_iter(is_shortened.then_some(piece.first)),
+                    shortened: Vec::from_iter(is_shortened.then(|| (piece.file.clone(), piece.first))),
                     host: piece.host.clone(),
                     heading: piece.heading.clone(),
                     backend: backend(piece),
                     elsewhere: Vec::new(),
+                    repeats: Vec::new(),
                 };
                 joiners.resize_with(all.len(), ExcerptMerger::default);
                 add(&mut all, &mut joiners, new, rules.rules.family, piece);
@@ -148,12 +156,8 @@ fn add(all: &mut Vec<NodeRules>, joiners: &mut [ExcerptMerger], mut new: NodeRul
     let mixes = known.format != new.format;
     let replaces = mixes || new.format == Format::IptablesList;
     join(&mut joiners[place], (own, &known.coverage), (parsed.clone(), &new.coverage), replaces);
+    known.absorb(&mut new);
     known.coverage.join(new.coverage);
-    known.rounded_digits = known.rounded_digits.into_iter().chain(new.rounded_digits).min();
-    known.cut = known.cut.or(new.cut);
-    known.saved.append(&mut new.saved);
-    known.shortened.append(&mut new.shortened);
-    known.host = known.host.take().or(new.host);
 }
 
 /// The position of the rules that others belong to: first those below the same heading.
@@ -234,13 +238,14 @@ fn add_tables(
         file: piece.file.clone(),
         first: piece.first,
         rounded_digits: None,
-        cut,
+        cut: cut.map(|line| (piece.file.clone(), line)),
         saved: Vec::new(),
         shortened: Vec::new(),
         host: piece.host.clone(),
         heading: piece.heading.clone(),
         backend: None,
         elsewhere: Vec::new(),
+        repeats: Vec::new(),
     };
     let belongs = |known: &NodeRules| {
         let Rules::Nftables(own) = &known.rules else { return false };
@@ -254,7 +259,7 @@ fn add_tables(
         if is_part || is_other {
             join_tables(own, rules);
             known.coverage.join(new.coverage);
-            known.cut = known.cut.or(new.cut);
+            known.cut = known.cut.take().or(new.cut);
             return;
         }
     }

@@ -8,7 +8,7 @@ use svclab_rules::cluster::ProxyMode;
 use svclab_rules::infer::{Infer, Inferred};
 
 use super::accessors::{ips, is_control_plane, node_ips, node_ranges};
-use super::machines::{groups, is_of_same_machine, is_part, joined, split_by_backend};
+use super::machines::{groups, is_of_same_machine, is_part, split_by_backend, words_of_other_time, words_of_repeats};
 use super::merge::Objects;
 use super::names::{Renamed, adopt_names, endpoint_chains, valid};
 use super::node_file::{NodeFile, sanitized};
@@ -18,7 +18,8 @@ use super::service_ports::{self, ServicePort};
 use super::unshown::{self, Unshown};
 use super::{Assumption, hairpins};
 use crate::evidence::{
-    Evidence, MachinePieces, NodeRules, find_host, has_word, host_of, machine_name, machine_of_bundle, node_rules, words_of_other,
+    Evidence, MachinePieces, MachineRules, NodeRules, find_host, has_word, host_of, machine_name, machine_of_bundle,
+    machine_rules, words_of_other,
 };
 use crate::text::{list, one_line};
 
@@ -34,8 +35,11 @@ pub(super) fn dumps(
     let counts_empty = !objects.services.is_empty();
     let mut dumps: Vec<Dump> = Vec::new();
     let mut places = Vec::new();
-    let (sets, others) = split_by_backend(node_rules(evidence));
-    let mut sets = joined(sets, given, (&mut *notes, &mut *left_out));
+    let node = |file: &str| given.iter().find(|one| one.has(file)).map(|one| one.node.as_str());
+    let MachineRules { sets, of_other_times } = machine_rules(evidence, node);
+    let (mut sets, others) = split_by_backend(sets);
+    notes.extend(sets.iter().flat_map(words_of_repeats));
+    left_out.extend(of_other_times.iter().map(words_of_other_time));
     notes.extend(evidence.pieces.iter().filter_map(|piece| {
         let original = evidence.original(piece)?.file.as_deref()?;
         let file = piece.file.as_deref()?;

@@ -8,7 +8,7 @@ use svclab_rules::iptables;
 use svclab_rules::ruleset::Rules;
 
 use super::node_file::NodeFile;
-use crate::evidence::{Added, Format, NodeRules, rules_by_chain};
+use crate::evidence::{NodeRules, rules_by_chain};
 use crate::infer::Assumption;
 use crate::text::one_line;
 
@@ -40,51 +40,19 @@ pub(super) fn split_by_backend(sets: Vec<NodeRules>) -> (Vec<NodeRules>, Vec<Nod
     (plain(sets), plain(others))
 }
 
-/// The rule sets of which those of one machine's files are one: tables in files of their own complete each other, and of a table in two formats
-/// the saved one counts. Adds what is said of it to the notes, and rules that do not count to those that are left out.
-pub(super) fn joined(
-    sets: Vec<NodeRules>,
-    given: &[NodeFile],
-    (notes, left_out): (&mut Vec<Assumption>, &mut Vec<String>),
-) -> Vec<NodeRules> {
-    let node = |set: &NodeRules| {
-        let file = set.file.as_deref().unwrap_or_default();
-        given.iter().find(|one| one.has(file)).map(|one| &one.node)
-    };
-    let mut all: Vec<NodeRules> = Vec::new();
-    for mut set in sets {
-        let is_of_one = |known: &&mut NodeRules| {
-            known.file != set.file
-                && known.is_of_kind(&set)
-                && known.may_be_of_host(set.host.as_ref())
-                && node(known) == node(&set)
-                && known.is_of_machine_of(&set, node(known).is_some())
-        };
-        let Some(known) = all.iter_mut().find(is_of_one) else {
-            all.push(set);
-            continue;
-        };
-        if rank(&set) > rank(known) {
-            std::mem::swap(known, &mut set);
-        }
-        let [file, own] =
-            [&set.file, &known.file].map(|file| one_line(file.as_deref().unwrap_or_default()).to_string());
-        let place = set.place();
-        match known.add_tables(set) {
-            Some(Added::Again) => notes.push(format!("the rules in {file} are those of {own} once more").into()),
-            Some(Added::Others) => left_out.push(format!(
-                "the rules from {place} differ from those of the same tables in {own}: they are of the same node at another time"
-            )),
-            _ => {}
-        }
-    }
-    all
+/// What is said of a machine's files that have the same rules once more.
+pub(super) fn words_of_repeats(set: &NodeRules) -> impl Iterator<Item = Assumption> + '_ {
+    let own = one_line(set.file().unwrap_or_default());
+    set.repeats.iter().map(move |file| format!("the rules in {} repeat those in {own}", one_line(file)).into())
 }
 
-/// How much rules say: most those that translate, and of these, those that iptables-save prints.
-fn rank(set: &NodeRules) -> (bool, bool) {
-    let has_nat = set.rules.iptables().is_some_and(|rules| rules.table(iptables::TableName::Nat).is_some());
-    (has_nat, set.format == Format::IptablesSave)
+/// What is said of rules that another file of the same machine has otherwise.
+pub(super) fn words_of_other_time((set, file): &(NodeRules, String)) -> String {
+    format!(
+        "the rules from {} differ from those of the same tables in {}: the files are of the same node, saved at different times",
+        set.place(),
+        one_line(file)
+    )
 }
 
 /// Whether two are rules of one machine: of the same text or folder, without prompts that name two.

@@ -94,7 +94,7 @@ fn both(one: Tables<'_>, other: Tables<'_>, first: &str, second: &str) -> Option
     (has_services(one) && has_services(other)).then(|| {
         let message = format!("both {first} and {second} have rules of Services on the same node");
         let effect = "the kernel runs both: stale rules of one backend take connections, or masquerade them, before the current ones";
-        Finding::new("two-backends", other.place(0), message, effect)
+        Finding::new("two-backends", other.start(), message, effect)
     })
 }
 
@@ -108,12 +108,12 @@ fn nodes(one: Tables<'_>, other: Tables<'_>) -> Vec<Finding> {
         let message = format!(
             "endpoints of {service} differ: {} at {}, {} at {}",
             listed(own),
-            one.place(0),
+            one.start(),
             listed(others),
-            other.place(0)
+            other.start()
         );
         let effect = "the same connection goes to different endpoints from different nodes: one kube-proxy is stale, or the dumps were taken at different times";
-        found.push(Finding::new("nodes-differ", other.place(0), message, effect));
+        found.push(Finding::new("nodes-differ", other.start(), message, effect));
     }
     found
 }

@@ -52,7 +52,8 @@ const MAX: usize = 20;
 
 /// A text that ends before its rules do.
 fn cut(node: &NodeRules) -> Option<Finding> {
-    let place = Place { file: node.file.clone(), line: node.cut? };
+    let (file, line) = node.cut.clone()?;
+    let place = Place { file, line };
     let services = node.rules.infer().ports.len();
     let (message, effect) = match services {
         0 => ("the text is cut off here, before any rule of a Service", "unknown: no Service can be judged"),
@@ -63,9 +64,9 @@ fn cut(node: &NodeRules) -> Option<Finding> {
 
 /// Outputs of filters that someone shortened.
 fn shortened(node: &NodeRules) -> impl Iterator<Item = Finding> + '_ {
-    node.shortened.iter().map(|line| {
+    node.shortened.iter().map(|(file, line)| {
         let message = "the output of this command was shortened: other commands in the text show lines that it lacks";
-        let place = Place { file: node.file.clone(), line: *line };
+        let place = Place { file: file.clone(), line: *line };
         Finding::new("cut-off", place, message, "unknown: rules that it does not show are not checked")
     })
 }

@@ -4,7 +4,7 @@ use svclab_rules::infer::InferredPort;
 use svclab_rules::iptables::{ChainHash, ChainKind, TableName};
 
 use super::finding::Finding;
-use super::view::{Placed, Tables, View};
+use super::view::{Line, Placed, Tables, View};
 use crate::text::list;
 
 /// The most addresses that are named.
@@ -23,7 +23,11 @@ fn cluster_ips(tables: Tables<'_>, port: &InferredPort) -> Option<Finding> {
     let other = port.other_cluster_ips.first()?;
     let is_to =
         |placed: &Placed<'_>| placed.rule.destination.as_ref().is_some_and(|to| to.value.single() == Some(*other));
-    let line = tables.rules().filter(|placed| is_of(placed, port.hash)).find(is_to).map_or(0, |placed| placed.line);
+    let line = tables
+        .rules()
+        .filter(|placed| is_of(placed, port.hash))
+        .find(is_to)
+        .map_or(Line::unknown(TableName::Nat), |placed| placed.line);
     let [own, others] = [&port.cluster_ips, &port.other_cluster_ips].map(|all| list(all, MAX_NAMED));
     let message = format!("rules have {others} for the cluster IP of {}, others {own}", port.full_name());
     let effect =
@@ -39,7 +43,7 @@ fn node_port(tables: Tables<'_>, port: &InferredPort, ports: &[InferredPort]) ->
     let is_own = |placed: &Placed<'_>| {
         placed.table == TableName::Nat && &*placed.chain.name == "KUBE-NODEPORTS" && is_of(placed, port.hash)
     };
-    let line = tables.rules().find(is_own).map_or(0, |placed| placed.line);
+    let line = tables.rules().find(is_own).map_or(Line::unknown(TableName::Nat), |placed| placed.line);
     let (protocol, name) = (port.protocol, port.full_name());
     let message = format!("node port {number}/{protocol} of {name} is also that of {first}, whose rules come first");
     let effect = format!("connections to the node port of {name} go to {first}");

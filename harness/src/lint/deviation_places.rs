@@ -1,6 +1,6 @@
 //! The line that a deviation is about: that of the rule, chain or set in the text that it is in, or that leads to it.
 
-use svclab_rules::compare::{Fact, Subject};
+use svclab_rules::compare::{self, Fact, Subject};
 use svclab_rules::iptables::{ChainKind, TableName};
 use svclab_rules::nftables;
 
@@ -12,15 +12,27 @@ use crate::infer::Deviation;
 
 /// The place of a deviation; the first line of the rules if they show nothing of its chain, set or Service.
 pub(super) fn place(view: &View<'_>, deviation: &Deviation) -> Place {
-    let line = || {
-        let node = rules_of(view, deviation)?;
-        match view.tables().find(|tables| std::ptr::eq(tables.node, node)) {
-            Some(tables) => in_iptables(tables, deviation),
-            None => in_nftables(node, deviation),
-        }
-    };
-    let line = deviation.finding.line.or_else(line).unwrap_or(deviation.line);
-    Place { file: deviation.file.clone(), line }
+    let node = rules_of(view, deviation);
+    let start = || (deviation.file.clone(), deviation.line);
+    let (file, first) = node.map_or_else(start, |node| node.line_of_table(table(&deviation.finding)));
+    if let Some(line) = deviation.finding.line {
+        return Place { file, line };
+    }
+    let shown = node.and_then(|node| match view.tables().find(|tables| std::ptr::eq(tables.node, node)) {
+        Some(tables) => in_iptables(tables, deviation),
+        None => in_nftables(node, deviation).map(|line| Place { file: file.clone(), line }),
+    });
+    shown.unwrap_or(Place { file, line: first })
+}
+
+/// The table that a finding is about. Of a Service, rejected frontends and health checks are in `filter`; the ends of its chains, which drop, are in
+/// `nat`.
+fn table(finding: &compare::Finding) -> &str {
+    match (&finding.subject, finding.difference.fact()) {
+        (Subject::Table(table) | Subject::Chain { table, .. } | Subject::Set { table, .. }, _) => table,
+        (_, Some(Fact::RejectResponse(Some(_)) | Fact::HealthCheck(_))) => TableName::Filter.as_str(),
+        _ => TableName::Nat.as_str(),
+    }
 }
 
 /// The rules that a deviation is in.
@@ -28,9 +40,10 @@ pub(super) fn rules_of<'v>(view: &'v View<'_>, deviation: &Deviation) -> Option<
     view.nodes.iter().find(|node| node.file == deviation.file && node.line() == deviation.line)
 }
 
-fn in_iptables(tables: Tables<'_>, deviation: &Deviation) -> Option<usize> {
+fn in_iptables(tables: Tables<'_>, deviation: &Deviation) -> Option<Place> {
     let first = |is_wanted: &dyn Fn(&Placed<'_>) -> bool| {
-        tables.rules().find(|placed| placed.line > 0 && is_wanted(placed)).map(|placed| placed.line)
+        let found = tables.rules().find(|placed| placed.line.number > 0 && is_wanted(placed));
+        found.map(|placed| tables.place(placed.line))
     };
     match &deviation.finding.subject {
         Subject::Chain { table, name } => {
@@ -126,5 +139,23 @@ fn endpoint(fact: &Fact) -> Option<&String> {
         Fact::Endpoint(_, endpoint) | Fact::Share(_, endpoint) | Fact::Affinity(_, endpoint) => Some(endpoint),
         Fact::Hairpin(endpoint) | Fact::Translation(endpoint) | Fact::Memory(endpoint) => Some(endpoint),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use svclab_rules::compare::{Difference, Finding};
+
+    use super::*;
+
+    /// Health checks are accepted in `filter`; what no source range or endpoint takes is dropped at the end of a chain of `nat`.
+    #[rstest]
+    #[case(Fact::HealthCheck(30_000), "filter")]
+    #[case(Fact::RejectResponse(None), "nat")]
+    #[case(Fact::Hairpin("10.244.1.10:80".to_owned()), "nat")]
+    fn facts_of_services_are_in_their_table(#[case] fact: Fact, #[case] expected: &str) {
+        let subject = Subject::Service("default/web:http".to_owned());
+        assert_eq!(table(&Finding { subject, difference: Difference::Missing(fact), line: None }), expected);
     }
 }

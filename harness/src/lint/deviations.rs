@@ -75,9 +75,8 @@ pub(super) fn find(
     };
     let findings =
         whole().filter(is_certain).map(|deviation| (deviation, finding(view, deviation, failure(deviation))));
-    let is_new = |(deviation, finding): &(&Deviation, Finding)| {
-        !found.iter().any(|known| explains(known, deviation, finding.severity))
-    };
+    let is_new =
+        |(deviation, finding): &(&Deviation, Finding)| !found.iter().any(|known| explains(known, deviation, finding));
     let mut findings: Vec<Finding> = findings.filter(is_new).map(|(_, finding)| finding).collect();
     if let Some(first) = findings.get(MAX).map(|first| first.place.clone()) {
         let message = format!("{} more rules are not as kube-proxy writes them", findings.len() - MAX);
@@ -161,9 +160,10 @@ fn is_of_node(one: &Deviation, other: &Deviation) -> bool {
 }
 
 /// Whether a finding that is at least as grave is about the same line, or the same Service or chain.
-fn explains(finding: &Finding, deviation: &Deviation, severity: Severity) -> bool {
-    let is_there = Some(finding.place.line) == deviation.finding.line && finding.place.file == deviation.file;
-    finding.severity <= severity.min(Severity::Warning) && (is_there || finding.message.contains(subject(deviation)))
+fn explains(finding: &Finding, deviation: &Deviation, new: &Finding) -> bool {
+    let is_there = deviation.finding.line.is_some() && finding.place == new.place;
+    finding.severity <= new.severity.min(Severity::Warning)
+        && (is_there || finding.message.contains(subject(deviation)))
 }
 
 /// The finding of a deviation; an error if `failure`, its effect on traffic, is known.

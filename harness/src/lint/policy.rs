@@ -66,7 +66,8 @@ fn takes_new(rule: &Rule) -> bool {
 pub(super) fn judge_local_drops(view: &View<'_>, found: &mut Vec<Finding>, deviations: &[Deviation]) {
     let mut dropped: Vec<(Place, String)> = Vec::new();
     for finding in found.iter_mut().filter(|finding| LOCAL_DROPS.contains(&finding.id)) {
-        let of_file = deviations.iter().filter(|deviation| deviation.file == finding.place.file);
+        let of_file =
+            deviations.iter().filter(|deviation| view.are_of_one_set(&finding.place, deviation.file.as_deref()));
         let lacking =
             of_file.filter_map(|deviation| match (&deviation.finding.subject, &deviation.finding.difference) {
                 (Subject::Service(service), Difference::Missing(Fact::Endpoint(Policy::Local, endpoint))) => finding
@@ -96,7 +97,7 @@ pub(super) fn judge_local_drops(view: &View<'_>, found: &mut Vec<Finding>, devia
     }
     found.retain(|finding| {
         let is_consequence = |(place, service): &(Place, String)| {
-            place.file == finding.place.file
+            view.are_of_one_set(place, finding.place.file.as_deref())
                 && finding.subject == Some(Subject::Service(service.clone()))
                 && LOCAL.iter().any(|words| finding.message.contains(words))
         };

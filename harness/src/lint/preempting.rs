@@ -36,7 +36,7 @@ pub(super) fn preempting(view: &View<'_>, deviation: &Deviation) -> Option<(Seve
 
 /// Whether the rule in a line matches all packets, if it decides about them.
 fn in_iptables(tables: Tables<'_>, line: usize) -> Option<bool> {
-    let placed = tables.rules().find(|placed| placed.line == line && is_own_chain(&placed.chain.name))?;
+    let placed = tables.rules().find(|placed| placed.line.number == line && is_own_chain(&placed.chain.name))?;
     let is_last = placed.chain.rules.last().is_some_and(|last| std::ptr::eq(last, placed.rule));
     (!is_last && decides(&placed.chain.name, placed.rule)).then(|| placed.rule.is_unconditional())
 }

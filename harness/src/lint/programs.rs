@@ -81,7 +81,7 @@ fn no_services(view: &View<'_>) -> Vec<Finding> {
     let finding = |tables: super::view::Tables<'_>| {
         let message = "KUBE-SERVICES of nat has no rule: kube-proxy has created its chains, but written no Service, not even default/kubernetes";
         let effect = "no cluster IP and no node port works on this node";
-        Finding::new("no-services", tables.place(0), message, effect)
+        Finding::new("no-services", tables.start(), message, effect)
     };
     empty.map(finding).collect()
 }

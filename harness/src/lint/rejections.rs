@@ -81,10 +81,9 @@ impl Served<'_> {
 
 fn of_node(node: &NodeRules, releases: &[Profile], served: &Served<'_>) -> Vec<Finding> {
     let found_rules = rules_of(node, releases);
-    let place = |line: usize| Place { file: node.file.clone(), line: if line == 0 { node.first } else { line } };
     let mode = node.rules.mode();
     let mut found: Vec<Finding> = Vec::new();
-    for NoEndpoints { service, line, is_before_dnat, .. } in found_rules.iter().filter(|rule| rule.is_dropped) {
+    for NoEndpoints { service, place, is_before_dnat, .. } in found_rules.iter().filter(|rule| rule.is_dropped) {
         let message = format!(
             "{service} has traffic policy Local and no endpoint on this node: its connections are dropped here"
         );
@@ -97,7 +96,7 @@ fn of_node(node: &NodeRules, releases: &[Profile], served: &Served<'_>) -> Vec<F
         } else {
             ("local-drop", "as intended: a load balancer's health check keeps connections away from this node")
         };
-        found.push(Finding::new(id, place(*line), message, effect).with_mode(mode));
+        found.push(Finding::new(id, place.clone(), message, effect).with_mode(mode));
     }
     let all_rejected = found_rules.iter().filter(|rule| !rule.is_dropped);
     let (with_endpoints, rejected): (Vec<_>, Vec<_>) = all_rejected.partition(|rule| !served.of(rule).is_empty());
@@ -110,14 +109,14 @@ fn of_node(node: &NodeRules, releases: &[Profile], served: &Served<'_>) -> Vec<F
         let effect = "connections to the Service are rejected: kube-proxy has not read these endpoints, or not written \
                       rules since";
         let subject = Subject::Service(rule.service.to_string());
-        found.push(Finding::new("no-endpoints", place(rule.line), message, effect).with_mode(mode).about(subject));
+        found.push(Finding::new("no-endpoints", rule.place.clone(), message, effect).with_mode(mode).about(subject));
     }
     if let Some(first) = rejected.first() {
         let services: BTreeSet<&str> = rejected.iter().map(|rule| &*rule.service).collect();
         let (verb, whose) = if services.len() == 1 { ("has", "its") } else { ("have", "their") };
         let message = format!("{} {verb} no endpoints: {whose} connections are rejected", list(services, MAX_NAMED));
         let effect = "as intended: connections are rejected at once while no pod of the Service is ready";
-        found.push(Finding::new("rejected-service", place(first.line), message, effect).with_mode(mode));
+        found.push(Finding::new("rejected-service", first.place.clone(), message, effect).with_mode(mode));
     }
     found
 }
@@ -127,8 +126,7 @@ struct NoEndpoints<'n> {
     /// Its name; its address, if nothing names it.
     service: Cow<'n, str>,
     family: Family,
-    /// The line; 0 if it is not known.
-    line: usize,
+    place: Place,
     /// Whether it drops packets, because other nodes have endpoints.
     is_dropped: bool,
     /// Whether it also drops packets of the node's own processes, which later releases translate first (kubernetes#131765).
@@ -160,7 +158,7 @@ fn of_iptables(tables: Tables<'_>) -> Vec<NoEndpoints<'_>> {
         found_rules.extend(own.map(|(service, is_dropped)| NoEndpoints {
             service,
             family: tables.parsed.rules.family,
-            line: placed.line,
+            place: tables.place(placed.line),
             is_dropped,
             is_before_dnat: false,
         }));
@@ -192,11 +190,11 @@ fn of_nftables<'n>(node: &'n NodeRules, releases: &[Profile]) -> Vec<NoEndpoints
         };
         for (at, element) in set.elements.iter().enumerate() {
             let Some((service, drops)) = element.comment.as_deref().zip(drops(element)) else { continue };
-            let line = parsed.lines.element(table, set_at, at).unwrap_or_default();
+            let line = parsed.lines.element(table, set_at, at).unwrap_or(node.first);
             found_rules.push(NoEndpoints {
                 service: service.into(),
                 family: own.family,
-                line,
+                place: Place { file: node.file.clone(), line },
                 is_dropped: drops,
                 is_before_dnat: is_before_dnat && !is_cluster_ip(element),
             });

@@ -31,7 +31,8 @@ fn find_on_node(node: &NodeRules) -> Vec<Finding> {
     let place = |table: TableName, chain: &str, rule: usize| {
         let of_chain = lines.get(&(table, chain)).or_else(|| of_nft.get(chain));
         let line = of_chain.and_then(|lines| lines.get(rule.max(1) - 1).or(lines.first())).copied();
-        Place { file: node.file.clone(), line: line.filter(|line| *line > 0).unwrap_or(node.first) }
+        let (file, first) = node.line_of_table(table.as_str());
+        Place { file, line: line.filter(|line| *line > 0).unwrap_or(first) }
     };
     let mode = node.rules.mode();
     let translating = translating(node);
@@ -85,7 +86,7 @@ fn empty_chains(node: &NodeRules) -> Vec<Finding> {
                 let Some(next) = placed.rule.next_chain().filter(|next| is_empty(next)) else { continue };
                 let mut words = placed.rule.comment().unwrap_or_default().split(' ');
                 let named = words.find(|word| word.contains('/')).map(|name| name.trim_end_matches(':').to_owned());
-                found.push((placed.line, named.unwrap_or_else(|| next.to_string()), next.to_string()));
+                found.push((placed.line.number, named.unwrap_or_else(|| next.to_string()), next.to_string()));
             }
         }
         Rules::Nftables(parsed) => {

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use serde_json::Value;
 use svclab_rules::infer::{Infer, InferredPort};
@@ -63,6 +62,12 @@ impl<'e> View<'e> {
         })
     }
 
+    /// Whether files are of one rule set.
+    pub(super) fn are_of_one_set(&self, one: &Place, other: Option<&str>) -> bool {
+        let one = one.file.as_deref();
+        one == other || self.nodes.iter().any(|node| node.has_file(one) && node.has_file(other))
+    }
+
     /// The objects of a kind.
     pub(super) fn objects_of_kind<'s>(&'s self, kind: &'s str) -> impl Iterator<Item = (&'s Place, &'s Value)> + 's {
         self.objects.iter().filter(move |(_, object)| object["kind"] == kind).map(|(place, object)| (place, &**object))
@@ -82,7 +87,22 @@ pub(super) struct Placed<'e> {
     pub(super) table: TableName,
     pub(super) chain: &'e Chain,
     pub(super) rule: &'e Rule,
-    pub(super) line: usize,
+    pub(super) line: Line,
+}
+
+/// A line of a table of iptables, in the file that the table is from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Line {
+    table: TableName,
+    /// 0 if it is not known.
+    pub(super) number: usize,
+}
+
+impl Line {
+    /// The line of a table that is not known.
+    pub(super) fn unknown(table: TableName) -> Self {
+        Self { table, number: 0 }
+    }
 }
 
 impl<'e> Tables<'e> {
@@ -101,9 +121,15 @@ impl<'e> Tables<'e> {
         self.node.coverage.hides_interfaces(table.as_str(), chain)
     }
 
-    /// A place in the file of these rules.
-    pub(super) fn place(&self, line: usize) -> Place {
-        Place { file: self.node.file.as_ref().map(Arc::clone), line: if line == 0 { self.node.first } else { line } }
+    /// The place of a line; that of its table if it is not known.
+    pub(super) fn place(&self, line: Line) -> Place {
+        let (file, first) = self.node.line_of_table(line.table.as_str());
+        Place { file, line: if line.number == 0 { first } else { line.number } }
+    }
+
+    /// The place at which these rules start.
+    pub(super) fn start(&self) -> Place {
+        Place { file: self.node.file.clone(), line: self.node.first }
     }
 
     /// All rules.
@@ -112,8 +138,8 @@ impl<'e> Tables<'e> {
         parsed.rules.tables.iter().enumerate().flat_map(move |(table_at, table)| {
             table.chains.iter().enumerate().flat_map(move |(chain_at, chain)| {
                 chain.rules.iter().enumerate().map(move |(at, rule)| {
-                    let line = parsed.lines.line(table_at, chain_at, at).unwrap_or_default();
-                    Placed { table: table.name, chain, rule, line }
+                    let number = parsed.lines.line(table_at, chain_at, at).unwrap_or_default();
+                    Placed { table: table.name, chain, rule, line: Line { table: table.name, number } }
                 })
             })
         })
@@ -123,7 +149,7 @@ impl<'e> Tables<'e> {
     pub(super) fn lines_of_chains(&self) -> HashMap<(TableName, &'e str), Vec<usize>> {
         let mut lines: HashMap<(TableName, &'e str), Vec<usize>> = HashMap::new();
         for placed in self.rules() {
-            lines.entry((placed.table, &placed.chain.name)).or_default().push(placed.line);
+            lines.entry((placed.table, &placed.chain.name)).or_default().push(placed.line.number);
         }
         lines
     }
@@ -133,10 +159,13 @@ impl<'e> Tables<'e> {
     }
 
     /// The line of a chain's rule, from 0.
-    pub(super) fn line(&self, table: TableName, chain: &str, at: usize) -> usize {
+    pub(super) fn line(&self, table: TableName, chain: &str, at: usize) -> Line {
         let tables = &self.parsed.rules.tables;
-        let Some(table_at) = tables.iter().position(|own| own.name == table) else { return 0 };
-        let Some(chain_at) = tables[table_at].chains.iter().position(|own| *own.name == *chain) else { return 0 };
-        self.parsed.lines.line(table_at, chain_at, at).unwrap_or_default()
+        let number = || {
+            let table_at = tables.iter().position(|own| own.name == table)?;
+            let chain_at = tables[table_at].chains.iter().position(|own| *own.name == *chain)?;
+            self.parsed.lines.line(table_at, chain_at, at)
+        };
+        Line { table, number: number().unwrap_or_default() }
     }
 }

@@ -242,16 +242,72 @@ fn names_of_files_tell_machines_apart() {
 
 /// A table that a collector has both saved and listed is one, and names no node.
 #[rstest]
-#[case("w1/iptables-save.txt", "w1/iptables-nat.txt", &[("w1/about.txt", "")])]
-#[case("networking/iptablessave", "networking/iptablesnat", &[("systeminfo/hostname", "w1.example.com\n")])]
-fn two_listings_of_a_table_are_one(#[case] saved: &str, #[case] listed: &str, #[case] others: &[(&str, &str)]) {
+#[case::tables("w1/iptables-save.txt", "w1/iptables-nat.txt", LISTED, &[("w1/about.txt", "")])]
+#[case::one_chain("w1/iptables-save.txt", "w1/iptables-nat.txt", LISTED.split("\n\n").next().unwrap(), &[("w1/about.txt", "")])]
+#[case::hostname("networking/iptablessave", "networking/iptablesnat", LISTED, &[("systeminfo/hostname", "w1.example.com\n")])]
+#[case::rancher("networking/iptablessave", "networking/iptablesnat", LISTED, OF_RANCHER)]
+fn two_listings_of_a_table_are_one(
+    #[case] saved: &str,
+    #[case] listed: &str,
+    #[case] listing: &str,
+    #[case] others: &[(&str, &str)],
+) {
     let text = format!("*nat\n{}COMMIT\n", rules(&[ON_W1]));
-    let mut files = vec![(saved, text.as_str()), (listed, LISTED)];
+    let mut files = vec![(saved, text.as_str()), (listed, listing)];
     files.extend(others);
     let (scenario, said) = imported(&files);
     assert_eq!(scenario.rules.len(), 1, "{said}");
     assert!(nodes(&scenario)[0].starts_with("w1"), "{said}");
-    assert!(said.contains(&format!("the rules in {listed} are those of {saved} once more")), "{said}");
+    assert!(said.contains(&format!("the rules in {listed} repeat those in {saved}")), "{said}");
+    assert!(!said.contains("effect is unknown") && !said.contains("different times"), "{said}");
+}
+
+/// The files of Rancher's collector that name the machine.
+const OF_RANCHER: &[(&str, &str)] = &[
+    ("systeminfo/hostname", "w1\n"),
+    ("systeminfo/hostnamefqdn", "w1.example.com\n"),
+    ("systeminfo/uname", "Linux w1 6.1.0-18-amd64 #1 SMP x86_64 GNU/Linux\n"),
+];
+
+/// A table that is saved and listed at different times counts once, and the listing's other tables count, too.
+#[test]
+fn a_listing_of_another_time_is_left_out() {
+    let saved = format!("*nat\n{}COMMIT\n", rules(&[ON_W2, ON_W1]));
+    let listing =
+        format!("{LISTED}\nChain FORWARD (policy DROP)\ntarget     prot opt source               destination\n");
+    let files = [("w1/iptables-save.txt", &*saved), ("w1/iptables-list.txt", &listing), ("w1/about.txt", "")];
+    let (scenario, said) = imported(&files);
+    assert_eq!(scenario.rules.len(), 1, "{said}");
+    assert!(said.contains("w1/iptables-save.txt: the files are of the same node, saved at different times"), "{said}");
+    assert!(scenario.rules[0].rules.print().contains(ON_W2.split_once(' ').unwrap().0), "{said}");
+}
+
+/// Tables in files of their own are one rule set for `dump lint` and `rules --diff`, too, and findings are at lines of their file.
+#[test]
+fn tables_in_files_of_their_own_are_judged_together() {
+    let text =
+        std::fs::read_to_string("../rules/tests/golden/nodeport-local/v1.30-iptables/iptables-save.txt").unwrap();
+    let drop = "-A KUBE-EXTERNAL-SERVICES -p tcp -m comment --comment \"default/web:http has no local endpoints\" -m addrtype --dst-type LOCAL -m tcp --dport 30080 -j DROP\n";
+    let kept = text.lines().filter(|line| !line.contains("KUBE-SVL-")).map(|line| format!("{line}\n"));
+    let text = kept.collect::<String>().replacen("-A KUBE-FIREWALL", &format!("{drop}-A KUBE-FIREWALL"), 1);
+    let folder = tempfile::tempdir().unwrap();
+    for table in ["nat", "filter"] {
+        let start = text.find(&format!("*{table}\n")).unwrap();
+        let (own, _) = text[start..].split_once("COMMIT\n").unwrap();
+        std::fs::write(folder.path().join(format!("{table}.txt")), format!("{own}COMMIT\n")).unwrap();
+    }
+    let pods = "$ kubectl get pods -o wide\n\
+                NAME   READY   STATUS    RESTARTS   AGE   IP            NODE     NOMINATED NODE   READINESS GATES\n\
+                web    1/1     Running   0          21d   10.244.1.10   node-1   <none>           <none>\n\
+                api    1/1     Running   0          21d   10.244.1.11   node-1   <none>           <none>\n";
+    std::fs::write(folder.path().join("pods.txt"), pods).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_svclab")).args(["dump", "lint"]).arg(folder.path()).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    let filter = std::fs::read_to_string(folder.path().join("filter.txt")).unwrap();
+    let line = filter.lines().position(|line| drop.contains(line)).unwrap() + 1;
+    let expected = format!("filter.txt:{line}: error: default/web:http has traffic policy Local");
+    assert!(said.contains(&expected) && said.contains("(no-local-endpoints)"), "{said}");
+    assert!(!said.contains("local-drop"), "{said}");
 }
 
 /// The same rules as iptables -L prints them.

@@ -410,6 +410,29 @@ fn each_node_is_compared_with_its_own_rules() {
     assert!(stderr(&lacking).contains(&format!("has no rules of node {other}, only those of {one}")));
 }
 
+/// Tables in files of their own are one rule set.
+#[test]
+fn tables_in_files_of_a_folder_are_compared_together() {
+    let scenario = scenario::load(Path::new(SEED)).expect("a sound scenario");
+    let node = scenario.cluster.nodes[0].name.clone();
+    let output = svclab(&[SEED, "--quiet", "--node", &node]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let tables = stdout(&output).split_inclusive("COMMIT\n").filter(|table| table.contains("COMMIT\n"));
+    for table in tables {
+        let start = table.find('*').expect("a table");
+        let (name, _) = table[start + 1..].split_once('\n').expect("a table");
+        let own = folder.path().join(&node);
+        std::fs::create_dir_all(&own).expect("a folder");
+        // That of `filter` lacks a rule.
+        let lost =
+            table.lines().find(|line| name == "filter" && line.starts_with("-A KUBE-FORWARD")).unwrap_or_default();
+        std::fs::write(own.join(format!("{name}.txt")), table[start..].replacen(lost, "", 1)).expect("a file");
+    }
+    let path = folder.path().to_string_lossy().into_owned();
+    let compared = svclab(&[SEED, "--node", &node, "--diff", &path]);
+    assert!(stdout(&compared).starts_with("1 difference"), "{}{}", stdout(&compared), stderr(&compared));
+}
+
 /// Where neither the command nor the scenario sets a mode, the rules to compare do.
 #[rstest]
 #[case::not_set("", 0)]

@@ -53,6 +53,13 @@ impl Coverage {
         self.tables.remove(table);
     }
 
+    /// Removes what is known of other tables and their chains. Filters stay: they select lines of all tables.
+    pub fn retain_tables(&mut self, keep: impl Fn(&str) -> bool) {
+        self.tables.retain(|table| keep(table));
+        let of_chains = [&mut self.chains, &mut self.cut, &mut self.cut_at_end, &mut self.without_interfaces];
+        of_chains.into_iter().for_each(|chains| chains.retain(|(table, _)| keep(table)));
+    }
+
     /// Adds a complete chain, set or map.
     pub fn add_chain(&mut self, table: &str, chain: &str) {
         self.chains.insert((table.to_owned(), chain.to_owned()));

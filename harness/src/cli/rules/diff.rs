@@ -228,7 +228,8 @@ impl Saved {
         {
             parsed.rules.family = family;
         }
-        let file = set.file().map_or_else(|| self.file.clone(), |own| self.file.join(own));
+        let own_file = set.file().filter(|_| !set.is_of_files());
+        let file = own_file.map_or_else(|| self.file.clone(), |own| self.file.join(own));
         Ok(Found { file, rules, coverage: set.coverage.clone(), is_part: is_part(set) })
     }
 

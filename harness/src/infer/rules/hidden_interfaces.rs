@@ -31,7 +31,9 @@ pub(super) fn with_those_of_pods(mut part: NodeRules) -> NodeRules {
     let mut is_known = false;
     for chain in nat.chains.iter_mut().filter(|chain| is_of_external(&chain.name) && hides(chain)) {
         let before_others = chain.rules.len().saturating_sub(1);
-        for rule in chain.rules[..before_others].iter_mut().filter(|rule| rule.is_unconditional() && leads_to_group(rule)) {
+        for rule in
+            chain.rules[..before_others].iter_mut().filter(|rule| rule.is_unconditional() && leads_to_group(rule))
+        {
             rule.in_interface = Some(Negatable { negated: false, value: OF_PODS.into() });
             is_known = true;
         }

@@ -4,10 +4,9 @@
 //! does not show, targets that act on the whole machine. These are changed as little as possible, and each change is said.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use svclab_rules::cluster::{Cluster, Family};
-use svclab_rules::compare::{Completed, Fact, Finding, MadeUp, Subject, compare_own, completed};
+use svclab_rules::compare::{Completed, MadeUp, compare_own, completed};
 use svclab_rules::iptables::evaluate::{CompileError, CompileErrorKind, Program};
 use svclab_rules::iptables::{Chain, RuleSet, TableName, Target};
 use svclab_rules::nftables::{self, Condition, Statement};
@@ -106,26 +105,10 @@ fn around(
     let rules = lead_to(made_up, completed.rules, &written);
     let (node, mode) = (&dump.node, dump.mode());
     deviations.extend(compare_own(&written, &rules, usize::MAX).into_iter().map(|finding| {
-        let (file, line) = place_of(&finding, part);
+        let (file, line) = (part.file.clone(), part.first);
         Deviation { node: node.clone(), file, line, is_whole: part.is_whole(), mode, finding }
     }));
     rules
-}
-
-/// The file among several, and the first line, of the table that a finding is about.
-fn place_of(finding: &Finding, part: &NodeRules) -> (Option<Arc<str>>, usize) {
-    let table = match (&finding.subject, &finding.difference) {
-        (Subject::Table(table) | Subject::Chain { table, .. }, _) => table,
-        (_, difference) if difference.fact().is_some_and(is_of_filter) => TableName::Filter.as_str(),
-        _ => TableName::Nat.as_str(),
-    };
-    let elsewhere = part.elsewhere.iter().find(|(own, ..)| own.as_str() == table);
-    elsewhere.map_or_else(|| (part.file.clone(), part.first), |(_, file, line)| (Some(file.clone()), *line))
-}
-
-/// Whether a fact of a Service is stated in table `filter`: rejected frontends and health checks. The ends of chains, which drop, are in `nat`.
-fn is_of_filter(fact: &Fact) -> bool {
-    matches!(fact, Fact::RejectResponse(Some(_)) | Fact::HealthCheck(_))
 }
 
 /// What was added to rules, in words.
@@ -140,10 +123,10 @@ fn added(completed: &Completed, dump: &Dump, part: &NodeRules, family: Family, r
         let more = if partial.len() > names.len() { ", ..." } else { "" };
         what.push(format!("the rest of {}{more}", names.join(", ")));
     }
-    if let Some(line) = part.cut.filter(|_| what.is_empty()) {
+    if let Some((_, line)) = part.cut.as_ref().filter(|_| what.is_empty()) {
         return Some(format!("the text is cut off at line {line}, where no rule of kube-proxy is missing"));
     }
-    let cut = part.cut.map(|line| format!(" (the text is cut off at line {line})")).unwrap_or_default();
+    let cut = part.cut.as_ref().map(|(_, line)| format!(" (the text is cut off at line {line})")).unwrap_or_default();
     (!what.is_empty()).then(|| {
         format!(
             "the {family} rules of node {} from line {} on are an excerpt{cut}: what it does not show is as kube-proxy {release} \

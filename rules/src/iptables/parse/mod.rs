@@ -94,6 +94,14 @@ impl Parsed {
         })
     }
 
+    /// Keeps only some tables.
+    pub fn retain_tables(&mut self, keep: impl Fn(TableName) -> bool) {
+        let mut kept = self.rules.tables.iter().map(|table| keep(table.name));
+        let SourceLines(lines) = &mut self.lines;
+        lines.retain(|_| kept.next().unwrap_or(false));
+        self.rules.tables.retain(|table| keep(table.name));
+    }
+
     /// Returns the lines of a chain's rules; 0 for a rule without a line.
     pub(crate) fn lines_of(&self, (table, chain): (usize, usize)) -> Vec<usize> {
         self.lines.0.get(table).and_then(|lines| lines.get(chain)).cloned().unwrap_or_default()

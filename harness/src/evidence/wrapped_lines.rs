@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use svclab_rules::cluster::{Family, Protocol};
-use svclab_rules::iptables::{ChainHash, ChainKind, Match, Nat, ParseError, Rule, Target, parse_rule};
+use svclab_rules::iptables::{ChainHash, ChainKind, FIXED_CHAINS, Match, Nat, ParseError, Rule, Target, parse_rule};
 
 /// The most lines that a rule continues on.
 pub(super) const MAX_LINES: usize = 4;
@@ -154,17 +154,8 @@ fn parsed(rest: &str) -> Result<Rule, ParseError> {
     parse_rule(rest, Family::Ipv6).map_err(|other| if other.column > first.column { other } else { first })
 }
 
-/// Names that rules jump to, apart from those with a hash: kube-proxy's chains, and targets.
-const NAMES: [&str; 24] = [
-    "KUBE-SERVICES",
-    "KUBE-EXTERNAL-SERVICES",
-    "KUBE-NODEPORTS",
-    "KUBE-POSTROUTING",
-    "KUBE-FORWARD",
-    "KUBE-FIREWALL",
-    "KUBE-PROXY-FIREWALL",
-    "KUBE-MARK-MASQ",
-    "KUBE-MARK-DROP",
+/// Targets, which rules name as they do chains.
+const TARGETS: [&str; 15] = [
     "ACCEPT",
     "CONNMARK",
     "CT",
@@ -188,8 +179,9 @@ fn is_sound(name: &str) -> bool {
     match ChainKind::of(name) {
         Some((_, hash)) => ChainHash::parse(hash).is_some(),
         None => {
-            let mut known = ChainKind::ALL.map(ChainKind::prefix).into_iter().chain(NAMES);
-            NAMES.contains(&name) || !known.any(|known| known.starts_with(name))
+            let fixed = || FIXED_CHAINS.into_iter().chain(TARGETS);
+            let mut known = ChainKind::ALL.map(ChainKind::prefix).into_iter().chain(fixed());
+            fixed().any(|known| known == name) || !known.any(|known| known.starts_with(name))
         }
     }
 }

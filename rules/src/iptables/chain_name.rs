@@ -63,6 +63,19 @@ impl ChainKind {
     }
 }
 
+/// kube-proxy's chains without a hash in their names, and those of the kubelet that its rules jump to.
+pub const FIXED_CHAINS: [&str; 9] = [
+    "KUBE-SERVICES",
+    "KUBE-EXTERNAL-SERVICES",
+    "KUBE-NODEPORTS",
+    "KUBE-POSTROUTING",
+    "KUBE-FORWARD",
+    "KUBE-FIREWALL",
+    "KUBE-PROXY-FIREWALL",
+    "KUBE-MARK-MASQ",
+    "KUBE-MARK-DROP",
+];
+
 /// The part of a chain's name after the prefix: a hash or, in edited rules, what stands in its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ChainHash([u8; MAX_LENGTH]);

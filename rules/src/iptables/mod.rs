@@ -19,7 +19,7 @@ mod text;
 mod values;
 
 pub use ast::{Chain, Counters, Matches, Policy, Rule, RuleSet, Table};
-pub use chain_name::{ChainHash, ChainKind};
+pub use chain_name::{ChainHash, ChainKind, FIXED_CHAINS};
 pub use generate::generate;
 pub use matches::{
     AddressType, IpSet, Match, Multiport, Other, Physdev, Ports, Probability, Recent, RecentAction, RouteType, Side,

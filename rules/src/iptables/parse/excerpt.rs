@@ -1,7 +1,7 @@
 //! Parsing of single lines, as in issues and terminals: parts of `iptables-save`, with or without declarations, and `iptables -S`.
 
 use super::super::ast::{Policy, Rule};
-use super::super::chain_name::{ChainHash, ChainKind};
+use super::super::chain_name::{ChainHash, ChainKind, FIXED_CHAINS};
 use super::super::matches::{Match, Other, UNREAD};
 use super::super::table_name::TableName;
 use super::super::targets::Target;
@@ -339,13 +339,12 @@ fn heading(line: &str) -> Option<&str> {
     line.trim().strip_prefix(':')?.split(' ').next()
 }
 
-/// Names of kube-proxy's chains that rules lead to, next to those of [`ChainKind`].
-const NAMES: [&str; 4] = ["KUBE-MARK-MASQ", "KUBE-MARK-DROP", "KUBE-NODEPORTS", "KUBE-SERVICES"];
-
 /// Returns whether a name is the start of one of kube-proxy's chains: `KUBE`, `KUBE-SE`.
 fn is_begun(name: &str) -> bool {
     let prefixes = ChainKind::ALL.into_iter().map(ChainKind::prefix);
-    name.starts_with("KUBE") && prefixes.chain(NAMES).any(|whole| whole.starts_with(name) && !NAMES.contains(&name))
+    name.starts_with("KUBE")
+        && !FIXED_CHAINS.contains(&name)
+        && prefixes.chain(FIXED_CHAINS).any(|whole| whole.starts_with(name))
 }
 
 #[cfg(test)]
@@ -404,6 +403,13 @@ mod tests {
     #[case::start("KUBE", true)]
     #[case::prefix("KUBE-SEP-", true)]
     #[case::mark("KUBE-MARK-MA", true)]
+    #[case::forward("KUBE-FORW", true)]
+    #[case::postrouting("KUBE-POSTROU", true)]
+    #[case::firewall("KUBE-FIREW", true)]
+    #[case::external("KUBE-EXTERNAL-SER", true)]
+    #[case::proxy_firewall("KUBE-PROXY-FIRE", true)]
+    #[case::whole_forward("KUBE-FORWARD", false)]
+    #[case::kube_router("KUBE-ROUTER-FORW", false)]
     #[case::whole("KUBE-MARK-MASQ", false)]
     #[case::hash("KUBE-SEP-AAAAAAAAAAAAAAAA", false)]
     #[case::other("KUBELET-X", false)]

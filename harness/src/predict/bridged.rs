@@ -9,7 +9,8 @@ use crate::topology::Netns;
 const SHORTEST: [u8; 2] = [16, 48];
 
 /// The networks whose packets rules masquerade unless they leave by an interface that is not in the namespace: `-s 172.17.0.0/16 ! -o docker0
-/// -j MASQUERADE`. Their machines are on the node, so that no packet from outside of it has a source there.
+/// -j MASQUERADE`. Their machines are on the node, so that no packet from outside of it has a source there, unless the network
+/// is that of nodes.
 pub(super) fn networks<'r>(rules: &'r RuleSet, netns: &'r Netns) -> impl Iterator<Item = IpNet> + 'r {
     let chains = rules.table(TableName::Nat).into_iter().flat_map(|table| &table.chains);
     chains.flat_map(|chain| &chain.rules).filter_map(move |rule| network(rule, netns))

@@ -145,10 +145,13 @@ impl Senders {
         }
     }
 
-    /// The networks of bridges of nodes, without those in which an outside host has its address.
+    /// The networks of bridges of nodes, without those in which an outside host or a node has its address: a rule of a VPN may name the
+    /// network of the nodes.
     fn bridged(&self, network: &Network<'_>) -> Intervals {
         let ranges = network.machines.iter().flat_map(|machine| &machine.bridged);
-        let has_none = |range: &&IpNet| !self.by_source.keys().any(|source| range.contains(source));
+        let nodes = network.topology.node_addresses();
+        let known = || self.by_source.keys().chain(nodes.values().flatten());
+        let has_none = |range: &&IpNet| !known().any(|address| range.contains(address));
         let own = ranges.filter(|range| Family::of(range.addr()) == self.family).filter(has_none);
         own.map(|range| (address_bits(range.network()), address_bits(range.broadcast()))).collect()
     }

@@ -64,7 +64,7 @@ pub(super) fn service_of(object: &Value) -> String {
 }
 
 /// The addresses of a pod.
-pub(super) fn ips(pod: &Value) -> Vec<IpAddr> {
+pub(crate) fn ips(pod: &Value) -> Vec<IpAddr> {
     let listed = pod["status"]["podIPs"].as_array().into_iter().flatten().map(|one| &one["ip"]);
     let all = listed.chain([&pod["status"]["podIP"]]).filter_map(|ip| ip.as_str()?.parse().ok());
     let all: BTreeSet<IpAddr> = all.collect();

@@ -11,8 +11,12 @@ use crate::evidence::NodeRules;
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     let of_node = |(node, ports): (&NodeRules, &Vec<InferredPort>)| -> Vec<Finding> {
+        if !shows_cluster_ips(node) {
+            return Vec::new();
+        }
         let lines = PortLines::of(node);
-        let lost = ports.iter().filter(|port| shows_cluster_ips(node) && lacks_cluster_ip(port, ports));
+        let has_rejections = ports.iter().any(is_rejection);
+        let lost = ports.iter().filter(|port| lacks_cluster_ip(port) && !(port.is_unnamed() && has_rejections));
         lost.map(|port| finding(node, port, &lines)).collect()
     };
     view.nodes.iter().zip(&view.ports).flat_map(of_node).collect()
@@ -27,11 +31,14 @@ fn shows_cluster_ips(node: &NodeRules) -> bool {
     }
 }
 
-fn lacks_cluster_ip(port: &InferredPort, ports: &[InferredPort]) -> bool {
+fn lacks_cluster_ip(port: &InferredPort) -> bool {
     let has_others = port.node_port.is_some() || !port.external_ips.is_empty() || !port.load_balancer.is_empty();
-    // Without comments, a rejection names no Service: its address may be that of any whose name is not known.
-    let is_rejection = |port: &InferredPort| port.is_unnamed() && port.endpoints.is_empty() && port.local.is_empty();
-    has_others && port.cluster_ips.is_empty() && !(port.is_unnamed() && ports.iter().any(is_rejection))
+    has_others && port.cluster_ips.is_empty()
+}
+
+/// Whether it is a rejection without a comment, which names no Service: its address may be that of any whose name is not known.
+fn is_rejection(port: &InferredPort) -> bool {
+    port.is_unnamed() && port.endpoints.is_empty() && port.local.is_empty()
 }
 
 fn finding(node: &NodeRules, port: &InferredPort, lines: &PortLines<'_>) -> Finding {

@@ -6,6 +6,7 @@ use svclab_rules::nftables;
 
 use super::finding::Place;
 use super::lines::lines_of_nft;
+use super::port_names::port_name;
 use super::view::{Placed, Tables, View};
 use crate::evidence::NodeRules;
 use crate::infer::Deviation;
@@ -37,7 +38,12 @@ fn table(finding: &compare::Finding) -> &str {
 
 /// The rules that a deviation is in.
 pub(super) fn rules_of<'v>(view: &'v View<'_>, deviation: &Deviation) -> Option<&'v NodeRules> {
-    view.nodes.iter().find(|node| node.file == deviation.file && node.line() == deviation.line)
+    view.nodes.iter().find(|node| is_in(node, deviation))
+}
+
+/// Whether a deviation is in the rules of a node.
+pub(super) fn is_in(node: &NodeRules, deviation: &Deviation) -> bool {
+    node.file == deviation.file && node.line() == deviation.line
 }
 
 fn in_iptables(tables: Tables<'_>, deviation: &Deviation) -> Option<Place> {
@@ -58,7 +64,7 @@ fn in_iptables(tables: Tables<'_>, deviation: &Deviation) -> Option<Place> {
         Subject::Service(name) => {
             let is_own = |placed: &Placed<'_>| {
                 let mut words = placed.rule.comment().unwrap_or_default().split(' ');
-                words.next().is_some_and(|word| word.trim_end_matches(':') == name)
+                words.next().is_some_and(|word| port_name(word) == port_name(name))
                     || ChainKind::of(&placed.chain.name).is_some() && placed.chain.name.ends_with(&**name)
             };
             let fact = fact(deviation);

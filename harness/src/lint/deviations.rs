@@ -7,7 +7,7 @@ use svclab_rules::cluster::ProxyMode;
 use svclab_rules::compare::{Difference, Fact, Subject};
 use svclab_rules::iptables::{Rule, TableName};
 
-use super::deviation_places::{fact, place};
+use super::deviation_places::{fact, is_in, place};
 use super::finding::{Finding, Place};
 use super::preempting::preempting;
 use super::severity::Severity;
@@ -42,8 +42,8 @@ pub(super) fn find(
     found: &[Finding],
     failure: impl Fn(&Fact) -> Option<(Severity, &'static str)>,
 ) -> Vec<Finding> {
-    let shortened = shortened(&assumed.deviations);
-    let is_judged = |deviation: &&Deviation| deviation.is_whole && !shortened.contains(&rule_set(deviation));
+    let unmodelled = unmodelled_sets(&assumed.deviations);
+    let is_judged = |deviation: &&Deviation| deviation.is_whole && !unmodelled.contains(&rule_set(deviation));
     let whole = || assumed.deviations.iter().filter(is_judged);
     let serves_no_node_ports = |deviation: &Deviation| {
         let leads = |other: &Deviation| is_of_node(other, deviation) && is_of_settings(other) && !is_missing(other);
@@ -112,7 +112,7 @@ pub(super) fn is_of_older_layout(deviation: &Deviation, nodes: &[NodeRules]) -> 
         if rule.starts_with("-A FORWARD ") && rule.ends_with("-j KUBE-EXTERNAL-SERVICES"));
     let jumps = |rule: &Rule| rule.next_chain().is_some_and(|next| **next == *"KUBE-SERVICES");
     let is_older = |node: &NodeRules| {
-        let tables = node.rules.iptables().filter(|_| node.file == deviation.file);
+        let tables = node.rules.iptables().filter(|_| is_in(node, deviation));
         tables.is_some_and(|tables| tables.rules(TableName::Filter, "INPUT").iter().any(jumps))
     };
     is_jump && nodes.iter().any(is_older)
@@ -137,7 +137,7 @@ fn rule_set(deviation: &Deviation) -> RuleSetKey<'_> {
 
 /// The rule sets with too many deviations in rules of no Service. In nftables, those of each table count by themselves: both families may
 /// have the same ones.
-fn shortened(deviations: &[Deviation]) -> HashSet<RuleSetKey<'_>> {
+fn unmodelled_sets(deviations: &[Deviation]) -> HashSet<RuleSetKey<'_>> {
     let mut counts: HashMap<(RuleSetKey<'_>, Option<&str>), usize> = HashMap::new();
     for deviation in deviations.iter().filter(|deviation| deviation.is_whole && is_of_no_service(deviation)) {
         let table = match &deviation.finding.subject {
@@ -171,7 +171,7 @@ fn finding(view: &View<'_>, deviation: &Deviation, failure: Option<&'static str>
     let compared = &deviation.finding;
     let place = place(view, deviation);
     let message = svclab_rules::compare::Finding { line: None, ..compared.clone() }.to_string();
-    let about = |finding: Finding| finding.with_mode(deviation.mode).about(compared.subject.clone());
+    let about = |finding: Finding| finding.with_mode(deviation.mode).about([compared.subject.clone()]);
     if let Some(effect) = failure {
         return about(Finding::new("missing-rule", place, message, effect));
     }

@@ -34,8 +34,8 @@ pub struct Finding {
     pub effect: String,
     /// The mode of kube-proxy whose rules it is in.
     pub mode: ProxyMode,
-    /// The chain or Service that it is about, if others may find the same of it.
-    pub(super) subject: Option<Subject>,
+    /// The chains or Services that it is about, if others may find the same of them.
+    pub(super) subjects: Vec<Subject>,
 }
 
 impl Finding {
@@ -43,12 +43,12 @@ impl Finding {
     pub(super) fn new(id: &'static str, place: Place, message: impl Into<String>, effect: impl Into<String>) -> Self {
         let severity = catalog::entry(id).map_or(Severity::Info, |entry| entry.severity);
         let (message, effect) = (message.into(), effect.into());
-        Self { id, severity, place, message, effect, mode: ProxyMode::Iptables, subject: None }
+        Self { id, severity, place, message, effect, mode: ProxyMode::Iptables, subjects: Vec::new() }
     }
 
     /// Sets what the finding is about.
-    pub(super) fn about(self, subject: Subject) -> Self {
-        Self { subject: Some(subject), ..self }
+    pub(super) fn about(self, subjects: impl IntoIterator<Item = Subject>) -> Self {
+        Self { subjects: subjects.into_iter().collect(), ..self }
     }
 
     /// Sets the severity.

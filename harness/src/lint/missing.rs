@@ -9,6 +9,7 @@ use svclab_rules::infer::InferredPort;
 use super::deviation_places::place;
 use super::deviations::{self, is_of_settings};
 use super::finding::Finding;
+use super::port_names::port_name;
 use super::severity::Severity;
 use super::view::View;
 use crate::infer::Deviation;
@@ -31,8 +32,8 @@ pub(super) fn find(view: &View<'_>, deviations: &[Deviation], found: &[Finding])
     let is_certain = |one: &&Deviation| !is_setting(one);
     let findings = of_excerpts().filter(is_certain).filter_map(|deviation| finding(view, deviation));
     let known: HashSet<(&str, &Subject)> =
-        found.iter().filter_map(|finding| Some((finding.id, finding.subject.as_ref()?))).collect();
-    let is_new = |one: &Finding| one.subject.as_ref().is_none_or(|subject| !known.contains(&(one.id, subject)));
+        found.iter().flat_map(|finding| finding.subjects.iter().map(|own| (finding.id, own))).collect();
+    let is_new = |one: &Finding| !one.subjects.iter().any(|own| known.contains(&(one.id, own)));
     let mut findings: Vec<Finding> = findings.filter(is_new).collect();
     if let Some(first) = findings.get(MAX).map(|first| first.place.clone()) {
         let message = format!("{} more rules are missing", findings.len() - MAX);
@@ -58,7 +59,7 @@ fn is_missing(deviation: &Deviation) -> bool {
 fn finding(view: &View<'_>, deviation: &Deviation) -> Option<Finding> {
     let Difference::Missing(fact) = &deviation.finding.difference else { return None };
     let subject = match &deviation.finding.subject {
-        Subject::Service(service) => service.clone(),
+        Subject::Service(service) => port_name(service).to_owned(),
         other => other.to_string(),
     };
     let (id, severity, effect) = match fact {
@@ -67,7 +68,7 @@ fn finding(view: &View<'_>, deviation: &Deviation) -> Option<Finding> {
     };
     let place = place(view, deviation);
     let message = format!("{subject}: {fact} is missing: the text would show it if the node had it");
-    let finding = Finding::new(id, place, message, effect).about(deviation.finding.subject.clone());
+    let finding = Finding::new(id, place, message, effect).about([deviation.finding.subject.clone()]);
     Some(finding.graded(severity).with_mode(deviation.mode))
 }
 

@@ -27,6 +27,7 @@ mod node_ports;
 mod objects;
 mod page;
 mod policy;
+mod port_names;
 mod preempting;
 mod programs;
 mod rejections;
@@ -37,6 +38,7 @@ mod surrounding_rules;
 #[cfg(test)]
 mod tests;
 mod unmodelled;
+mod unready_pods;
 mod view;
 
 pub use catalog::{CATALOG, Entry};
@@ -52,7 +54,7 @@ use crate::infer::{Assumption, Connections, from_evidence};
 
 /// All findings, most severe first, those of the same kind in the order of their places.
 pub fn lint(evidence: &Evidence) -> Vec<Finding> {
-    const FAMILIES: [fn(&View<'_>) -> Vec<Finding>; 16] = [
+    const FAMILIES: [fn(&View<'_>) -> Vec<Finding>; 17] = [
         shares::find,
         names::find,
         contradictions::find,
@@ -66,6 +68,7 @@ pub fn lint(evidence: &Evidence) -> Vec<Finding> {
         rejections::find,
         backends::find,
         objects::find,
+        unready_pods::find,
         connections::find,
         settings::find,
         programs::find,

@@ -4,16 +4,18 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 
 use serde_json::Value;
+use svclab_rules::cluster::ObjectName;
 use svclab_rules::compare::{Difference, Fact, Policy, Subject};
 use svclab_rules::infer::InferredPort;
 use svclab_rules::iptables::TableName;
 
+use super::deviation_places::is_in;
 use super::deviations::subject;
 use super::finding::{Finding, Place};
 use super::lines::PortLines;
 use super::listed::{endpoint_objects, ready, services};
+use super::port_names::port_name;
 use super::rejections::rejected;
-use super::severity::Severity;
 use super::view::View;
 use crate::evidence::{NodeRules, endpoints, is_cut};
 use crate::text::list;
@@ -27,55 +29,22 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
         let lines = PortLines::of(node);
         // Their rules say so themselves, which is a finding of its own.
         let rejected = rejected(node);
+        let missing = missing_endpoints(view, node);
+        let mut counts: HashMap<&ObjectName, usize> = HashMap::new();
+        ports.iter().for_each(|port| *counts.entry(&port.service).or_default() += 1);
         for port in ports {
             let line = lines.line_of_port(port).unwrap_or(node.first);
             let place = Place { file: node.file.clone(), line };
             let is_differing = |all: &HashSet<_>| all.contains(&(node.file.as_deref(), &*port.service.to_string()));
             if differing.as_ref().is_none_or(is_differing) {
-                let lacking = Lacking { shows_all: shows_endpoints(node, port), known: lacking(view, node, port) };
+                let lacking =
+                    Lacking { shows_all: shows_endpoints(node, port), known: missing.get(&*port.full_name()) };
                 let compared = compared(port, &ready, &place, &lacking).into_iter();
                 let is_again = |one: &Finding| one.id == "no-endpoints" && rejected.contains(&port.full_name());
                 found.extend(compared.filter(|one| !is_again(one)));
-                found.extend(listed.compared(port, ports, &place));
+                found.extend(listed.compared(port, counts[&port.service] == 1, &place));
             }
             found.extend(ranges(port, &services, &place, node.has_translations()));
-        }
-    }
-    found.extend(unready_pods(view));
-    found
-}
-
-/// Endpoints in rules whose pods are not ready. They may have become so since, or the Service has `publishNotReadyAddresses`.
-fn unready_pods(view: &View<'_>) -> Vec<Finding> {
-    // Others have left their address to another pod, or still serve.
-    const OTHERS: [&str; 6] = ["Completed", "Error", "Evicted", "Failed", "Succeeded", "Terminating"];
-    let mut pods: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
-    for (_, pod) in view.objects_of_kind("Pod") {
-        pods.entry(pod["status"]["podIP"].as_str().unwrap_or_default()).or_default().push(pod);
-    }
-    let is_unready = |pod: &Value| {
-        let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
-        let is_other = pod["status"]["phase"].as_str().is_none_or(|phase| OTHERS.contains(&phase));
-        !is_other && conditions.into_iter().any(|one| one["type"] == "Ready" && one["status"] == "False")
-    };
-    let mut found = Vec::new();
-    for (node, ports) in view.nodes.iter().zip(&view.ports) {
-        let lines = PortLines::of(node);
-        let mut known = BTreeSet::new();
-        for port in ports {
-            let line = lines.line_of_port(port).unwrap_or(node.first);
-            for ip in port.endpoints.iter().chain(&port.local).map(|endpoint| endpoint.ip().to_string()) {
-                // Several pods with one address are in the node's network.
-                let Some([pod]) = pods.get(&*ip).map(Vec::as_slice) else { continue };
-                if !is_unready(pod) || !known.insert((&port.service, ip.clone())) {
-                    continue;
-                }
-                let name = pod["metadata"]["name"].as_str().unwrap_or_default();
-                let message = format!("endpoint {ip} of {} is pod {name}, which is not ready", port.service);
-                let effect = "a share of connections fails, unless the pod became unready after the rules were saved";
-                let place = Place { file: node.file.clone(), line };
-                found.push(Finding::new("endpoints-differ", place, message, effect).graded(Severity::Info));
-            }
         }
     }
     found
@@ -88,32 +57,31 @@ fn shows_endpoints(node: &NodeRules, port: &InferredPort) -> bool {
 }
 
 /// Which endpoints are surely not in the rules of a service port.
-struct Lacking {
+struct Lacking<'m> {
     /// Whether all that the rules do not show.
     shows_all: bool,
     /// Those whose rules the text would show.
-    known: BTreeSet<IpAddr>,
+    known: Option<&'m BTreeSet<IpAddr>>,
 }
 
-impl Lacking {
+impl Lacking<'_> {
     fn has(&self, ip: IpAddr) -> bool {
-        self.shows_all || self.known.contains(&ip)
+        self.shows_all || self.known.is_some_and(|known| known.contains(&ip))
     }
 }
 
-/// The endpoints of a service port whose rules the text of a node would show, and does not.
-fn lacking(view: &View<'_>, node: &NodeRules, port: &InferredPort) -> BTreeSet<IpAddr> {
-    let own = Subject::Service(port.full_name());
-    let of_port = view
-        .deviations
-        .unwrap_or_default()
-        .iter()
-        .filter(|deviation| deviation.file.as_deref() == node.file.as_deref() && deviation.finding.subject == own);
-    let missing = of_port.filter_map(|deviation| match &deviation.finding.difference {
-        Difference::Missing(Fact::Endpoint(Policy::Cluster, endpoint)) => endpoint.parse::<SocketAddr>().ok(),
-        _ => None,
-    });
-    missing.map(|endpoint| endpoint.ip()).collect()
+/// The endpoints whose rules the text of a node would show and does not, by service port.
+fn missing_endpoints<'v>(view: &View<'v>, node: &NodeRules) -> HashMap<&'v str, BTreeSet<IpAddr>> {
+    let mut all: HashMap<&str, BTreeSet<IpAddr>> = HashMap::new();
+    for deviation in view.deviations.unwrap_or_default().iter().filter(|deviation| is_in(node, deviation)) {
+        if let Subject::Service(name) = &deviation.finding.subject
+            && let Difference::Missing(Fact::Endpoint(Policy::Cluster, endpoint)) = &deviation.finding.difference
+            && let Ok(endpoint) = endpoint.parse::<SocketAddr>()
+        {
+            all.entry(port_name(name)).or_default().insert(endpoint.ip());
+        }
+    }
+    all
 }
 
 /// The ports of endpoints that objects list, by Service and address.
@@ -140,11 +108,11 @@ impl ListedPorts {
         Self { all, cut }
     }
 
-    /// Other ports than the rules of a service port translate to. Where addresses are left out, ports of a Service with several may be, too.
-    fn compared(&self, port: &InferredPort, of_node: &[InferredPort], place: &Place) -> Option<Finding> {
+    /// Other ports than the rules of a service port translate to. Where addresses are left out, so may be ports of a Service of which it is
+    /// not the only one.
+    fn compared(&self, port: &InferredPort, is_only: bool, place: &Place) -> Option<Finding> {
         let service = port.service.to_string();
-        let of_service = of_node.iter().filter(|other| other.service == port.service).count();
-        let listed = self.all.get(&service).filter(|_| of_service == 1 || !self.cut.contains(&service))?;
+        let listed = self.all.get(&service).filter(|_| is_only || !self.cut.contains(&service))?;
         let others = |endpoint: &&SocketAddr| {
             let ports = listed.get(&endpoint.ip()).filter(|ports| !ports.is_empty());
             ports.is_some_and(|ports| !ports.contains(&u64::from(endpoint.port())))
@@ -175,7 +143,7 @@ fn compared(
     port: &InferredPort,
     ready: &BTreeMap<String, BTreeSet<IpAddr>>,
     place: &Place,
-    lacks: &Lacking,
+    lacks: &Lacking<'_>,
 ) -> Vec<Finding> {
     let service = port.service.to_string();
     let Some(known) = ready.get(&service) else { return Vec::new() };
@@ -255,9 +223,7 @@ fn external_ips(view: &View<'_>) -> Vec<Finding> {
 mod tests {
     use rstest::rstest;
 
-    use crate::evidence::read;
     use crate::lint::tests::{BASE, ids};
-    use crate::lint::{Severity, lint};
 
     const DESCRIBED: &str = "$ kubectl describe svc nginx\nName:              nginx\nNamespace:         default\n\
         Type:              ClusterIP\nIP:                10.96.34.82\nPort:              <unset>  80/TCP\n\
@@ -273,29 +239,18 @@ mod tests {
         assert_eq!(ids(&format!("{BASE}\n{objects}")), expected);
     }
 
-    /// A pod that is not ready gets connections only by rules that are older than the list of pods.
+    /// A filter that would select the rules of an endpoint proves that they are not there. Up to 1.18, the name of an unnamed port ends in a
+    /// colon.
     #[rstest]
-    #[case::unready("0/1", "CrashLoopBackOff", &["endpoints-differ"])]
-    #[case::ready("1/1", "Running", &[])]
-    #[case::terminating("1/1", "Terminating", &[])]
-    fn pods_of_endpoints_are_ready(#[case] ready: &str, #[case] status: &str, #[case] expected: &[&str]) {
-        let pods = format!(
-            "NAME    READY   STATUS             RESTARTS   AGE   IP           NODE     NOMINATED NODE   READINESS GATES\n\
-             nginx   {ready}     {status:<16}   7          5d    10.244.2.2   node-2   <none>           <none>\n"
-        );
-        let found = lint(&read(&format!("{BASE}\n$ kubectl get pods -o wide\n{pods}")));
-        assert_eq!(found.iter().map(|one| one.id).collect::<Vec<_>>(), expected, "{found:?}");
-        assert!(found.iter().all(|one| one.severity == Severity::Info), "{found:?}");
-    }
-
-    /// A filter that would select the rules of an endpoint proves that they are not there.
-    #[rstest]
-    #[case::of_the_service("default/nginx", &["endpoints-differ"])]
-    #[case::of_one_endpoint("10.244.2.2", &[])]
-    fn endpoints_that_an_excerpt_lacks_are_found(#[case] word: &str, #[case] expected: &[&str]) {
-        let lines = BASE.lines().filter(|line| line.contains(word) && line.starts_with("-A"));
+    #[case::of_the_service("v1.30", "default/web", &["endpoints-differ", "even-shares"])]
+    #[case::of_the_service_in_older_rules("v1.18", "default/web", &["endpoints-differ", "even-shares"])]
+    #[case::of_one_endpoint("v1.30", "10.244.2.10", &[])]
+    fn endpoints_that_an_excerpt_lacks_are_found(#[case] release: &str, #[case] word: &str, #[case] expected: &[&str]) {
+        let file = format!("../rules/tests/golden/clusterip-unnamed-port/{release}-iptables/iptables-save.txt");
+        let saved = std::fs::read_to_string(file).expect("a recording");
+        let lines = saved.lines().filter(|line| line.contains(word) && line.starts_with("-A"));
         let lines: String = lines.map(|line| format!("{line}\n")).collect();
-        let objects = "$ kubectl get endpoints\nNAME    ENDPOINTS                       AGE\nnginx   10.244.2.2:80,10.244.3.7:80   1d\n";
+        let objects = "$ kubectl get endpoints\nNAME   ENDPOINTS                                            AGE\nweb    10.244.1.10:8080,10.244.2.10:8080,10.244.3.7:8080   1d\n";
         assert_eq!(ids(&format!("$ iptables-save | grep {word}\n{lines}\n{objects}")), expected);
     }
 }

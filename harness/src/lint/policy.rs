@@ -98,7 +98,7 @@ pub(super) fn judge_local_drops(view: &View<'_>, found: &mut Vec<Finding>, devia
     found.retain(|finding| {
         let is_consequence = |(place, service): &(Place, String)| {
             view.are_of_one_set(place, finding.place.file.as_deref())
-                && finding.subject == Some(Subject::Service(service.clone()))
+                && finding.subjects.contains(&Subject::Service(service.clone()))
                 && LOCAL.iter().any(|words| finding.message.contains(words))
         };
         !matches!(finding.id, "missing-rule" | "deviation") || !dropped.iter().any(is_consequence)

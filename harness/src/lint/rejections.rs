@@ -1,7 +1,7 @@
 //! Services that a node rejects or drops as intended: without endpoints, or without local ones under a policy Local.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::IpAddr;
 
 use svclab_rules::cluster::Family;
@@ -15,6 +15,7 @@ use svclab_rules::walk::Hook;
 
 use super::finding::{Finding, Place};
 use super::listed::{ReadyEndpoint, surely_ready};
+use super::port_names::port_name;
 use super::view::{Tables, View};
 use crate::evidence::{NodeRules, releases};
 use crate::text::list;
@@ -29,20 +30,20 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     let releases: Vec<Profile> = releases(view.evidence).into_iter().map(|release| release.version).collect();
     let ready = surely_ready(view);
     let nodes = view.nodes.iter().zip(&view.ports);
-    nodes.flat_map(|(node, ports)| of_node(node, &releases, &Served { ready: &ready, ports })).collect()
+    nodes.flat_map(|(node, ports)| of_node(node, &releases, &Served::of(&ready, ports))).collect()
 }
 
 /// Removes findings about rules that are missing because the rules reject the Service, which is the finding.
 pub(super) fn drop_consequences(found: &mut Vec<Finding>) {
-    let rejected: Vec<Subject> =
-        found.iter().filter(|one| one.id == "no-endpoints").filter_map(|one| one.subject.clone()).collect();
-    found.retain(|one| one.id != "missing-rule" || one.subject.as_ref().is_none_or(|own| !rejected.contains(own)));
+    let unread = found.iter().filter(|one| one.id == "no-endpoints");
+    let rejected: HashSet<Subject> = unread.flat_map(|one| one.subjects.iter().cloned()).collect();
+    found.retain(|one| one.id != "missing-rule" || !one.subjects.iter().any(|own| rejected.contains(own)));
 }
 
 /// The service ports whose connections a node's rules reject, by kube-proxy's names.
 pub(super) fn rejected(node: &NodeRules) -> BTreeSet<String> {
     let all = rules_of(node, &[]).into_iter().filter(|rule| !rule.is_dropped);
-    all.map(|rule| rule.service.trim_end_matches(':').to_owned()).collect()
+    all.map(|rule| port_name(&rule.service).to_owned()).collect()
 }
 
 fn rules_of<'n>(node: &'n NodeRules, releases: &[Profile]) -> Vec<NoEndpoints<'n>> {
@@ -57,21 +58,23 @@ fn rules_of<'n>(node: &'n NodeRules, releases: &[Profile]) -> Vec<NoEndpoints<'n
 struct Served<'v> {
     /// Those that objects show to be ready, by namespace and name of the Service.
     ready: &'v BTreeMap<String, Vec<ReadyEndpoint>>,
-    /// The service ports in the node's rules.
-    ports: &'v [InferredPort],
+    /// Those that the node's rules give endpoints.
+    in_rules: HashSet<String>,
 }
 
-impl Served<'_> {
+impl<'v> Served<'v> {
+    fn of(ready: &'v BTreeMap<String, Vec<ReadyEndpoint>>, ports: &[InferredPort]) -> Self {
+        let served = ports.iter().filter(|port| !(port.endpoints.is_empty() && port.local.is_empty()));
+        Self { ready, in_rules: served.map(|port| port.service.to_string()).collect() }
+    }
+
     /// The ready endpoints of the service port of a rule. Endpoints may have no port of that name; where nothing shows the names, they have one
     /// unless another port of the Service has endpoints.
-    fn of(&self, rule: &NoEndpoints<'_>) -> BTreeSet<IpAddr> {
+    fn endpoints(&self, rule: &NoEndpoints<'_>) -> BTreeSet<IpAddr> {
         let (service, port) = rule.service.split_once(':').unwrap_or((&rule.service, ""));
-        let has_endpoints = |other: &InferredPort| {
-            !(other.endpoints.is_empty() && other.local.is_empty()) && other.service.to_string() == service
-        };
         let has_port = |endpoint: &&ReadyEndpoint| match &endpoint.ports {
             Some(names) => names.contains(port),
-            None => !self.ports.iter().any(has_endpoints),
+            None => !self.in_rules.contains(service),
         };
         let of_service = self.ready.get(service).into_iter().flatten();
         let of_family = of_service.filter(|endpoint| Family::of(endpoint.ip) == rule.family);
@@ -81,44 +84,58 @@ impl Served<'_> {
 
 fn of_node(node: &NodeRules, releases: &[Profile], served: &Served<'_>) -> Vec<Finding> {
     let found_rules = rules_of(node, releases);
-    let mode = node.rules.mode();
-    let mut found: Vec<Finding> = Vec::new();
-    for NoEndpoints { service, place, is_before_dnat, .. } in found_rules.iter().filter(|rule| rule.is_dropped) {
-        let message = format!(
-            "{service} has traffic policy Local and no endpoint on this node: its connections are dropped here"
-        );
-        let (id, effect) = if *is_before_dnat {
-            (
-                "own-traffic-dropped",
-                "as intended for connections from outside; but before 1.33.6, processes of this node and pods with \
-                 hostNetwork cannot reach this address either",
-            )
-        } else {
-            ("local-drop", "as intended: a load balancer's health check keeps connections away from this node")
-        };
-        found.push(Finding::new(id, place.clone(), message, effect).with_mode(mode));
-    }
-    let all_rejected = found_rules.iter().filter(|rule| !rule.is_dropped);
-    let (with_endpoints, rejected): (Vec<_>, Vec<_>) = all_rejected.partition(|rule| !served.of(rule).is_empty());
-    let mut known = BTreeSet::new();
-    for rule in with_endpoints.into_iter().filter(|rule| known.insert(&*rule.service)) {
-        let ips = served.of(rule);
-        let verb = if ips.len() == 1 { "is" } else { "are" };
-        let message =
-            format!("the rules reject connections to {}, but {} {verb} ready", rule.service, list(ips, MAX_NAMED));
-        let effect = "connections to the Service are rejected: kube-proxy has not read these endpoints, or not written \
-                      rules since";
-        let subject = Subject::Service(rule.service.to_string());
-        found.push(Finding::new("no-endpoints", rule.place.clone(), message, effect).with_mode(mode).about(subject));
-    }
-    if let Some(first) = rejected.first() {
-        let services: BTreeSet<&str> = rejected.iter().map(|rule| &*rule.service).collect();
-        let (verb, whose) = if services.len() == 1 { ("has", "its") } else { ("have", "their") };
-        let message = format!("{} {verb} no endpoints: {whose} connections are rejected", list(services, MAX_NAMED));
-        let effect = "as intended: connections are rejected at once while no pod of the Service is ready";
-        found.push(Finding::new("rejected-service", first.place.clone(), message, effect).with_mode(mode));
-    }
-    found
+    let (dropped, rejected): (Vec<_>, Vec<_>) = found_rules.iter().partition(|rule| rule.is_dropped);
+    let with_endpoints = rejected.into_iter().map(|rule| (rule, served.endpoints(rule)));
+    let (unread, rejected): (Vec<_>, Vec<_>) = with_endpoints.partition(|(_, endpoints)| !endpoints.is_empty());
+    let rejected: Vec<&NoEndpoints<'_>> = rejected.into_iter().map(|(rule, _)| rule).collect();
+    let found = dropped.into_iter().map(|rule| locally_dropped(rule, rule.place.clone()));
+    let found = found.chain(unread.first().map(|(first, _)| with_unread_endpoints(&unread, first.place.clone())));
+    let found = found.chain(rejected.first().map(|first| without_endpoints(&rejected, first.place.clone())));
+    found.map(|finding| finding.with_mode(node.rules.mode())).collect()
+}
+
+fn locally_dropped(rule: &NoEndpoints<'_>, place: Place) -> Finding {
+    let message = format!(
+        "{} has traffic policy Local and no endpoint on this node: its connections are dropped here",
+        rule.service
+    );
+    let (id, effect) = if rule.is_before_dnat {
+        (
+            "own-traffic-dropped",
+            "as intended for connections from outside; but before 1.33.6, processes of this node and pods with \
+             hostNetwork cannot reach this address either",
+        )
+    } else {
+        ("local-drop", "as intended: a load balancer's health check keeps connections away from this node")
+    };
+    Finding::new(id, place, message, effect)
+}
+
+/// Rejections of service ports that have ready endpoints.
+fn with_unread_endpoints(rules: &[(&NoEndpoints<'_>, BTreeSet<IpAddr>)], place: Place) -> Finding {
+    let services: BTreeSet<&str> = rules.iter().map(|(rule, _)| &*rule.service).collect();
+    let ips: BTreeSet<&IpAddr> = rules.iter().flat_map(|(_, endpoints)| endpoints).collect();
+    let verb = if ips.len() == 1 { "is" } else { "are" };
+    let whose = if services.len() == 1 { "the Service" } else { "these Services" };
+    let message = format!(
+        "the rules reject connections to {}, but {} {verb} ready",
+        list(services.iter().map(|name| port_name(name)), MAX_NAMED),
+        list(ips, MAX_NAMED)
+    );
+    let effect = format!(
+        "connections to {whose} are rejected: kube-proxy has not read these endpoints, or not written rules since"
+    );
+    let subjects = services.into_iter().map(|name| Subject::Service(name.to_owned()));
+    Finding::new("no-endpoints", place, message, effect).about(subjects)
+}
+
+/// Rejections of service ports without endpoints.
+fn without_endpoints(rules: &[&NoEndpoints<'_>], place: Place) -> Finding {
+    let services: BTreeSet<&str> = rules.iter().map(|rule| port_name(&rule.service)).collect();
+    let (verb, whose) = if services.len() == 1 { ("has", "its") } else { ("have", "their") };
+    let message = format!("{} {verb} no endpoints: {whose} connections are rejected", list(services, MAX_NAMED));
+    let effect = "as intended: connections are rejected at once while no pod of the Service is ready";
+    Finding::new("rejected-service", place, message, effect)
 }
 
 /// A rule for a service port without a usable endpoint.
@@ -184,10 +201,11 @@ fn of_nftables<'n>(node: &'n NodeRules, releases: &[Profile]) -> Vec<NoEndpoints
     for (table, set_at, set) in of_rejections {
         let own = &parsed.rules.tables[table];
         let is_before_dnat = *set.name == *"no-endpoint-services" && checks_before_dnat(own, releases);
-        let is_cluster_ip = |element: &Element| {
-            let all = own.set("cluster-ips").map(|all| all.elements.as_slice()).unwrap_or_default();
-            all.iter().any(|one| matches!(one.key.first(), ip @ Some(Key::Address(_)) if ip == element.key.first()))
-        };
+        let all = own.set("cluster-ips").map(|all| all.elements.as_slice()).unwrap_or_default();
+        let addresses = all.iter().filter_map(|one| one.key.first()).filter(|key| matches!(key, Key::Address(_)));
+        let cluster_ips: HashSet<&Key> = addresses.collect();
+        let is_cluster_ip =
+            |element: &Element| element.key.first().is_some_and(|address| cluster_ips.contains(address));
         for (at, element) in set.elements.iter().enumerate() {
             let Some((service, drops)) = element.comment.as_deref().zip(drops(element)) else { continue };
             let line = parsed.lines.element(table, set_at, at).unwrap_or(node.first);
@@ -281,6 +299,30 @@ mod tests {
         let grave = |id: &str| !["assumed-setting", "no-masquerade"].contains(&id);
         let ids: Vec<_> = found.iter().map(|one| one.id).filter(|id| grave(id)).collect();
         assert_eq!(ids, [expected], "{found:?}");
+    }
+
+    /// A kube-proxy that stopped reading rejects many Services: that is one finding.
+    #[test]
+    fn rejected_services_with_endpoints_are_one_finding() {
+        let names = ["a:", "b", "c", "d", "e", "f", "g"];
+        let rule = |(at, name): (usize, &&str)| {
+            format!(
+                "-A KUBE-SERVICES -d 10.43.52.{at}/32 -p tcp -m comment --comment \"default/{name} has no endpoints\" -m tcp --dport 80 -j REJECT\n"
+            )
+        };
+        let row = |(at, name): (usize, &&str)| {
+            format!("default     {}      172.16.23.{at}:80    43d\n", name.trim_matches(':'))
+        };
+        let rules: String = names.iter().enumerate().map(rule).collect();
+        let rows: String = names.iter().enumerate().map(row).collect();
+        let table = format!("$ kubectl get ep -A\nNAMESPACE   NAME   ENDPOINTS           AGE\n{rows}");
+        let found = lint(&read(&format!("$ iptables-save | grep default/\n{rules}\n{table}")));
+        let messages: Vec<&str> =
+            found.iter().filter(|one| one.id == "no-endpoints").map(|one| &*one.message).collect();
+        let expected = "the rules reject connections to default/a, default/b, default/c, default/d, default/e and 2 more, but \
+            172.16.23.0, 172.16.23.1, 172.16.23.2, 172.16.23.3, 172.16.23.4 and 2 more are ready";
+        assert_eq!(messages, [expected], "{found:?}");
+        assert!(found.iter().all(|one| one.id != "missing-rule"), "{found:?}");
     }
 
     /// kubernetes#131765: before 1.33.6, packets of the node's own processes are checked before they are translated.

@@ -12,6 +12,7 @@ use svclab_rules::ruleset::Rules;
 
 use super::finding::{Finding, Place};
 use super::lines::lines_of_nft;
+use super::port_names::port_name;
 use super::severity::Severity;
 use super::view::{Tables, View};
 use crate::evidence::NodeRules;
@@ -85,7 +86,7 @@ fn empty_chains(node: &NodeRules) -> Vec<Finding> {
             for placed in of_nat().filter(|placed| is_used(&placed.chain.name)) {
                 let Some(next) = placed.rule.next_chain().filter(|next| is_empty(next)) else { continue };
                 let mut words = placed.rule.comment().unwrap_or_default().split(' ');
-                let named = words.find(|word| word.contains('/')).map(|name| name.trim_end_matches(':').to_owned());
+                let named = words.find(|word| word.contains('/')).map(|name| port_name(name).to_owned());
                 found.push((placed.line.number, named.unwrap_or_else(|| next.to_string()), next.to_string()));
             }
         }
@@ -132,7 +133,7 @@ fn structure_finding(
         StructureDefect::MissingJump { table, chain, effect, .. } => {
             let subject = Subject::Chain { table, name: chain.clone() };
             Finding::new("missing-jump", place(table_named(table), chain, 1), defect.to_string(), *effect)
-                .about(subject)
+                .about([subject])
         }
         StructureDefect::Repeated { table, chain, first, times, .. } => {
             let effect = format!(

@@ -208,6 +208,25 @@ fn a_layout_that_the_release_of_the_nodes_does_not_write_is_noted() {
     assert_eq!(ids(&format!("{BASE}{}", nodes.replace("v1.21.1", "v1.30.2"))), Vec::<&str>::new());
 }
 
+/// The layout of one node's rules explains nothing on another one.
+#[test]
+fn a_lost_jump_is_found_beside_a_node_with_an_older_layout() {
+    const JUMP: &str = "-A FORWARD -m conntrack --ctstate NEW -m comment --comment \"kubernetes externally-visible service portals\" -j KUBE-EXTERNAL-SERVICES\n";
+    let saved =
+        std::fs::read_to_string("../rules/tests/golden/nodeport-cluster/v1.18-iptables/iptables-save.txt").unwrap();
+    assert!(saved.contains(JUMP), "{saved}");
+    let lost = saved.replace(JUMP, "");
+    let older = lost.replacen(
+        "-A INPUT -j KUBE-FIREWALL\n",
+        "-A INPUT -m conntrack --ctstate NEW -m comment --comment \"kubernetes service portals\" -j KUBE-SERVICES\n-A INPUT -j KUBE-FIREWALL\n",
+        1,
+    );
+    let is_lost = |one: &&Finding| one.message.contains("-j KUBE-EXTERNAL-SERVICES");
+    let count = |text: &str| lint(&read(text)).iter().filter(is_lost).count();
+    assert_eq!([count(&saved), count(&lost), count(&older)], [0, 1, 0]);
+    assert_eq!(count(&format!("root@w1:~# iptables-save\n{older}root@w2:~# iptables-save\n{lost}")), 1);
+}
+
 #[test]
 fn chains_that_lead_back_are_a_loop() {
     let text = BASE.replace("COMMIT", "-A KUBE-SEP-HUXRPHBUO34UVPEF -j KUBE-SERVICES\nCOMMIT");

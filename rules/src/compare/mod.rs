@@ -218,7 +218,7 @@ fn compare_iptables([expected, found]: [iptables::Source<'_>; 2], Extent { scope
     let mut findings: Vec<Finding> = missing.iter().map(|table| missing_table(table.as_str())).take(most).collect();
     let most = most - findings.len();
     findings.extend(differences(
-        &iptables::read(expected, [of_expected, of_found], own, &rest),
+        &iptables::read(expected, [of_expected, of_found], own, &rest).adapted_to(found.rules),
         &iptables::read(found, [of_found, of_expected], own, &rest),
         most,
     ));

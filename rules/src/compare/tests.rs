@@ -407,3 +407,18 @@ fn rules_that_masquerade_without_chains_of_their_own(#[case] masqueraded: &str, 
     let missing: Vec<&String> = reported.iter().filter(|words| words.contains("missing")).collect();
     assert_eq!(missing.is_empty(), is_complete, "{missing:?}");
 }
+
+/// kube-proxy writes `--random-fully` if iptables knows it.
+#[rstest]
+#[case::older_iptables("--random-fully", "", true)]
+#[case::older_release("", "--random-fully", false)]
+fn an_older_iptables_masquerades_without_random_fully(
+    #[case] written: &str,
+    #[case] found: &str,
+    #[case] is_same: bool,
+) {
+    let rules =
+        |option: &str| format!("*nat\n:KUBE-POSTROUTING - [0:0]\n-A KUBE-POSTROUTING -j MASQUERADE {option}\nCOMMIT\n");
+    let reported = reported(&rules(written), &rules(found));
+    assert_eq!(reported.is_empty(), is_same, "{reported:?}");
+}

@@ -42,7 +42,8 @@ pub(super) fn read<'a>(
     chains.sort_by_key(|one| (one.table, &one.chain.name));
     let (names, are_names_same) = (known.services(), known.are_same());
     let (services, parts) = (BTreeMap::new(), BTreeMap::new());
-    let mut reading = Reading { source, known, are_names_same, own, names, services, parts };
+    let omits_random_fully = false;
+    let mut reading = Reading { source, known, are_names_same, own, names, services, parts, omits_random_fully };
     chains.into_iter().for_each(|chain| reading.note(chain));
     reading
 }
@@ -98,6 +99,8 @@ pub(super) struct Reading<'a> {
     names: BTreeMap<ChainHash, String>,
     services: BTreeMap<ChainHash, Vec<Piece<'a>>>,
     parts: BTreeMap<Subject, ChainOf<'a>>,
+    /// Whether `--random-fully` is left out of its rules.
+    omits_random_fully: bool,
 }
 
 impl ServiceRules<ChainHash> for Reading<'_> {
@@ -143,6 +146,14 @@ impl ServiceRules<ChainHash> for Reading<'_> {
 }
 
 impl<'a> Reading<'a> {
+    /// Leaves `--random-fully` out of its rules if no rule of the node has it: kube-proxy does not write it where iptables is older than 1.6.2
+    /// (`HasRandomFully`).
+    pub(super) fn adapted_to(self, node: &RuleSet) -> Self {
+        let rules =
+            |table: &'_ iptables::Table| table.chains.iter().flat_map(|chain| &chain.rules).any(is_random_fully);
+        Self { omits_random_fully: !node.tables.iter().any(rules), ..self }
+    }
+
     fn family(&self) -> Family {
         self.source.rules.family
     }
@@ -197,7 +208,14 @@ impl<'a> Reading<'a> {
         let (table, chain) = of.position;
         let line = self.source.lines.and_then(|lines| lines.line(table, chain, number));
         let rule = &of.chain.rules[number];
-        (rule, text(self.family(), of.chain, rule), line)
+        let shown = match &rule.target {
+            Some(Target::Masquerade { ports, random, random_fully: true }) if self.omits_random_fully => {
+                let target = Target::Masquerade { ports: *ports, random: *random, random_fully: false };
+                &Rule { target: Some(target), ..rule.clone() }
+            }
+            _ => rule,
+        };
+        (rule, text(self.family(), of.chain, shown), line)
     }
 
     /// Returns the rules of a chain in scope, each with its text and line.
@@ -286,6 +304,10 @@ impl<'a> Reading<'a> {
             record(service, of.chain, fact, (text, line));
         }
     }
+}
+
+fn is_random_fully(rule: &Rule) -> bool {
+    matches!(rule.target, Some(Target::Masquerade { random_fully: true, .. }))
 }
 
 fn record(service: &mut Service, chain: &iptables::Chain, fact: Fact, (text, line): (String, Line)) {

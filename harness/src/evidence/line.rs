@@ -22,6 +22,11 @@ impl<'t> Line<'t> {
         Self { text: text.into(), mends: self.mends.with(mend), ..*self }
     }
 
+    /// What reports show of it: of a line with several rules, only its own.
+    pub(super) fn shown(&self) -> String {
+        if self.mends.has(Repair::Several) { self.text.clone().into_owned() } else { self.raw.to_owned() }
+    }
+
     pub(super) fn is_blank(&self) -> bool {
         self.text.trim().is_empty()
     }

@@ -27,6 +27,7 @@ pub mod json;
 mod line;
 mod listings;
 mod logged_services;
+mod loops;
 mod machine_files;
 mod machine_pieces;
 mod model;

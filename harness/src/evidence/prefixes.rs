@@ -79,6 +79,7 @@ const DEPTH: usize = 4;
 
 /// Takes off all layers.
 pub(super) fn peel(lines: &mut [Line<'_>]) {
+    peel_code(lines);
     for _ in 0..DEPTH {
         let mut is_changed = false;
         for (mend, layer) in LAYERS {
@@ -88,6 +89,25 @@ pub(super) fn peel(lines: &mut [Line<'_>]) {
         }
         if !is_changed {
             return;
+        }
+    }
+}
+
+/// Takes off the backticks around code of several lines.
+fn peel_code(lines: &mut [Line<'_>]) {
+    let mut start = None;
+    for at in 0..lines.len() {
+        let text = lines[at].text.trim();
+        let is_single = text.matches('`').count() == 1;
+        match start {
+            _ if !text.contains('`') => {}
+            Some(first) if is_single && text.ends_with('`') => {
+                let [before, after] = [first, at].map(|at| lines[at].text.replacen('`', "", 1));
+                lines[first] = lines[first].with(before, Repair::Backticks);
+                lines[at] = lines[at].with(after, Repair::Backticks);
+                start = None;
+            }
+            _ => start = (is_single && text.starts_with('`')).then_some(at),
         }
     }
 }

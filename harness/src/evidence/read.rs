@@ -12,6 +12,7 @@ use super::format::{self, Block, Context};
 use super::heading;
 use super::joined_lines::split;
 use super::line::{Line, is_sentence, lines};
+use super::loops;
 use super::model::{Contents, Evidence, Format, Piece, Stretch, Unread};
 use super::prefixes::peel;
 use super::repairs::RepairSet;
@@ -42,6 +43,8 @@ pub(super) fn read_pieces(text: &str, limit: usize) -> Evidence {
         evidence: Evidence { releases, hosts, legacy_warnings: warnings::of_legacy(text), ..Evidence::default() },
         source: None,
         heading: None,
+        machines: Vec::new(),
+        output_end: 0,
         in_fence: false,
         is_adjacent: false,
     };
@@ -52,7 +55,7 @@ pub(super) fn read_pieces(text: &str, limit: usize) -> Evidence {
     if let Some(line) = lines.get(at) {
         let rest = counted(lines.len() - at, "line");
         let reason = format!("the text has more than {limit} pieces: {rest} from here on not read");
-        reader.evidence.unread.push(Unread { file: None, line: line.number, text: line.raw.to_owned(), reason });
+        reader.evidence.unread.push(Unread { file: None, line: line.number, text: line.shown(), reason });
     }
     families::assign(&mut reader.evidence, None);
     reader.evidence
@@ -88,6 +91,10 @@ struct Reader {
     source: Option<Source>,
     /// The machine that the last heading names.
     heading: Option<String>,
+    /// The machines over which the command loops.
+    machines: Vec<String>,
+    /// The next line that is the heading of one of them, or the end.
+    output_end: usize,
     /// Whether lines are between code fences.
     in_fence: bool,
     /// Whether the line before belongs to a piece or is unread.
@@ -108,7 +115,7 @@ impl Source {
         let filtered = match command.filter() {
             Filter::Unknown(why) => {
                 let reason = format!("this command may hide any rule: {why}");
-                Some(Unread { file: None, line: line.number, text: line.raw.to_owned(), reason })
+                Some(Unread { file: None, line: line.number, text: line.shown(), reason })
             }
             _ => None,
         };
@@ -131,7 +138,12 @@ impl Reader {
             self.is_adjacent = false;
             return self.prose(line);
         }
-        if let Some(command) = command(line.text.trim()) {
+        if let Some(mut command) = command(line.text.trim()) {
+            self.machines = loops::machines(&command.text);
+            self.output_end = at;
+            if !self.machines.is_empty() {
+                command.host = None;
+            }
             // A page that lost its line ends has the output after the command.
             let has_output = command.text.len() > 150 && command.text.contains(" NAME ");
             self.source = Some(Source::of(command, line));
@@ -142,6 +154,11 @@ impl Reader {
             }
             return self.prose(line);
         }
+        if let Some(machine) = loops::heading(&line.text, &self.machines) {
+            self.heading = Some(machine.clone());
+            self.is_adjacent = false;
+            return self.prose(line);
+        }
         if line.is_ellipsis() {
             self.source.iter_mut().for_each(|source| source.has_gap = true);
         }
@@ -150,10 +167,11 @@ impl Reader {
             command: source.map(|source| source.command.clone()),
             has_gap: source.is_some_and(|source| source.has_gap),
         };
-        let mut block = format::read(&lines[at..], &context);
+        let own = &lines[at..self.end_of_output(lines, at)];
+        let mut block = format::read(own, &context);
         if block.as_ref().is_some_and(|block| context.command.is_some_and(|command| !command.may_print(block.format))) {
             self.source = None;
-            block = format::read(&lines[at..], &Context::default());
+            block = format::read(own, &Context::default());
         }
         match block {
             Some(block) => {
@@ -167,6 +185,18 @@ impl Reader {
         }
     }
 
+    /// The position after the output that a line is part of: the next machine's starts there.
+    fn end_of_output(&mut self, lines: &[Line<'_>], at: usize) -> usize {
+        if self.machines.is_empty() {
+            return lines.len();
+        }
+        if self.output_end <= at {
+            let is_heading = |line: &Line<'_>| loops::heading(&line.text, &self.machines).is_some();
+            self.output_end = lines[at..].iter().position(is_heading).map_or(lines.len(), |next| at + next);
+        }
+        self.output_end
+    }
+
     fn piece(&mut self, lines: &[Line<'_>], block: Block) {
         let Block { format, contents, unread, mends, .. } = block;
         if contents.rules() > 0 {
@@ -174,7 +204,7 @@ impl Reader {
         }
         for (at, reason) in unread {
             let line = &lines[at.min(lines.len() - 1)];
-            self.evidence.unread.push(Unread { file: None, line: line.number, text: line.raw.to_owned(), reason });
+            self.evidence.unread.push(Unread { file: None, line: line.number, text: line.shown(), reason });
         }
         let mut all: Vec<(usize, RepairSet)> = lines.iter().map(|line| (line.number, line.mends)).collect();
         for (number, mends) in mends {
@@ -240,7 +270,7 @@ impl Reader {
     fn unread(&mut self, line: &Line<'_>, reason: &str) -> usize {
         let is_known = self.evidence.unread.last().is_some_and(|unread| unread.line == line.number);
         if !is_known {
-            let unread = Unread { file: None, line: line.number, text: line.raw.to_owned(), reason: reason.to_owned() };
+            let unread = Unread { file: None, line: line.number, text: line.shown(), reason: reason.to_owned() };
             self.evidence.unread.push(unread);
         }
         1

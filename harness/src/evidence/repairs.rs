@@ -122,7 +122,7 @@ impl RepairSet {
         Self(self.0 | other.0)
     }
 
-    fn has(self, mend: Repair) -> bool {
+    pub(super) fn has(self, mend: Repair) -> bool {
         self.0 & (1 << mend as u32) != 0
     }
 

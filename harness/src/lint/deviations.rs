@@ -178,12 +178,13 @@ fn finding(view: &View<'_>, deviation: &Deviation, failure: Option<&'static str>
     if let Some((severity, effect)) = preempting(view, deviation) {
         return about(Finding::new("deviation", place, message, effect).graded(severity));
     }
-    // A setting that no rule shows may be why a rule is there.
-    let severity = match compared.difference {
-        Difference::Unexpected(_) | Difference::Repeated { expected: 0, .. } => Severity::Info,
-        _ => Severity::Warning,
+    let (severity, effect) = match compared.difference {
+        Difference::Unexpected(_) | Difference::Repeated { expected: 0, .. } => {
+            (Severity::Info, "none known: a setting that no rule shows may be why it is there")
+        }
+        _ => (Severity::Warning, effect(fact(deviation))),
     };
-    about(Finding::new("deviation", place, message, effect(fact(deviation))).graded(severity))
+    about(Finding::new("deviation", place, message, effect).graded(severity))
 }
 
 /// The effect of a missing or deviating fact on traffic.

@@ -208,3 +208,11 @@ fn the_rest_of_a_text_with_too_many_pieces_is_unread() {
         (3, "the text has more than 2 pieces: 2 lines from here on not read")
     );
 }
+
+/// A report of a line with thousands of rules has each part once, not the whole line each time.
+#[test]
+fn parts_of_a_line_are_reported_apart() {
+    let evidence = read(&"-A KUBE-SERVICES ".repeat(400));
+    let reported: usize = evidence.unread.iter().map(|unread| unread.text.len()).sum();
+    assert!(!evidence.unread.is_empty() && reported <= 400 * 17, "{reported}");
+}

@@ -26,8 +26,9 @@ const OF_COLLECTORS: [&str; 14] = [
 ];
 
 /// Words in the names of files that name a command, its options, a table or a format, and no machine.
-const OF_LISTINGS: [&str; 24] = [
+const OF_LISTINGS: [&str; 31] = [
     "chain",
+    "counters",
     "filter",
     "forward",
     "full",
@@ -35,12 +36,15 @@ const OF_LISTINGS: [&str; 24] = [
     "ip",
     "ipv4",
     "ipv6",
+    "legacy",
+    "line",
     "list",
     "log",
     "mangle",
     "nat",
     "nft",
     "nftables",
+    "numbers",
     "out",
     "output",
     "postrouting",
@@ -51,6 +55,9 @@ const OF_LISTINGS: [&str; 24] = [
     "save",
     "table",
     "txt",
+    "v4",
+    "v6",
+    "verbose",
 ];
 
 /// The names of files that contain the name of their machine alone.
@@ -78,11 +85,18 @@ pub(super) fn folder(file: &str) -> &str {
 /// `worker-1-nat.txt`.
 pub(crate) fn machine_name(file: &str) -> String {
     let name = file.rsplit('/').next().unwrap_or_default().to_lowercase();
-    let apart = ["ip6tables", "iptables"].iter().fold(name, |name, program| name.replace(program, " "));
-    let is_option = |word: &&str| word.starts_with('-') && apart.contains(&format!("_{word}"));
-    let words = apart.split(['_', ' ']).filter(|word| !is_option(word)).flat_map(|word| word.split(['-', '.']));
-    let named: Vec<&str> = words.filter(|word| !word.is_empty() && !OF_LISTINGS.contains(word)).collect();
-    named.join("-")
+    let (before, after) = name.split_once("ip6tables").or_else(|| name.split_once("iptables")).unwrap_or((&name, ""));
+    // After the program come its options: `iptables-t-nat-nvL`.
+    let is_option = |word: &&str| word.len() <= LONGEST_OPTION && word.bytes().all(|byte| b"cnlstvx46".contains(&byte));
+    let words = words_of(before).chain(words_of(after).filter(|word| !is_option(word)));
+    words.filter(|word| !OF_LISTINGS.contains(word)).collect::<Vec<_>>().join("-")
+}
+
+/// The longest options of iptables without a value that are written together: `-nvxL`.
+const LONGEST_OPTION: usize = 4;
+
+fn words_of(name: &str) -> impl Iterator<Item = &str> {
+    name.split(['_', ' ', '-', '.']).filter(|word| !word.is_empty())
 }
 
 /// The machine that the name of a bundle says, before the date: `worker-1` of `sosreport-worker-1-2024-05-02-abcdefg` and of
@@ -183,6 +197,10 @@ mod tests {
     #[case("worker-a.txt", "", "worker-a")]
     #[case("node-4.rules", "", "node-4")]
     #[case("x/ip6tables-save.txt", "x", "")]
+    #[case("x/iptables-t-nat-L-n-v.txt", "x", "")]
+    #[case("x/iptables-legacy-save-c.txt", "x", "")]
+    #[case("x/rules.v4", "x", "")]
+    #[case("worker-c-iptables-nvxL --line-numbers.txt", "", "worker-c")]
     fn files_name_machines(#[case] file: &str, #[case] of_folder: &str, #[case] of_file: &str) {
         assert_eq!((folder(file), &*machine_name(file)), (of_folder, of_file));
     }

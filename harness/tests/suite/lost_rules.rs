@@ -90,7 +90,7 @@ fn a_lost_rule_of_a_service_with_source_ranges_is_found(#[case] recording: &str,
 )]
 #[case::accept_in_nftables(
     "nftables",
-    "\t\tip daddr . meta l4proto . th dport vmap",
+    "\t\tip daddr . meta l4proto . th dport vmap @service-ips",
     "\t\taccept",
     Some(Severity::Error)
 )]

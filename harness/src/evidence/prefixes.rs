@@ -98,16 +98,17 @@ fn peel_code(lines: &mut [Line<'_>]) {
     let mut start = None;
     for at in 0..lines.len() {
         let text = lines[at].text.trim();
+        if !text.contains('`') {
+            continue;
+        }
         let is_single = text.matches('`').count() == 1;
-        match start {
-            _ if !text.contains('`') => {}
-            Some(first) if is_single && text.ends_with('`') => {
-                let [before, after] = [first, at].map(|at| lines[at].text.replacen('`', "", 1));
-                lines[first] = lines[first].with(before, Repair::Backticks);
-                lines[at] = lines[at].with(after, Repair::Backticks);
-                start = None;
-            }
-            _ => start = (is_single && text.starts_with('`')).then_some(at),
+        if let Some(first) = start.filter(|_| is_single && text.ends_with('`')) {
+            let [before, after] = [first, at].map(|at: usize| lines[at].text.replacen('`', "", 1));
+            lines[first] = lines[first].with(before, Repair::Backticks);
+            lines[at] = lines[at].with(after, Repair::Backticks);
+            start = None;
+        } else {
+            start = (is_single && text.starts_with('`')).then_some(at);
         }
     }
 }

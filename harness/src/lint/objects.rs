@@ -7,7 +7,7 @@ use serde_json::Value;
 use svclab_rules::cluster::ObjectName;
 use svclab_rules::compare::{Difference, Fact, Policy, Subject};
 use svclab_rules::infer::InferredPort;
-use svclab_rules::iptables::TableName;
+use svclab_rules::iptables::{ChainHash, ChainKind, TableName};
 
 use super::deviation_places::is_in;
 use super::deviations::subject;
@@ -52,8 +52,8 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
 
 /// Whether all endpoints of a service port are shown, as far as the rules have them.
 fn shows_endpoints(node: &NodeRules, port: &InferredPort) -> bool {
-    let of_hash = |hash: &str| node.coverage.has_chain(TableName::Nat.as_str(), &format!("KUBE-SVC-{hash}"));
-    node.is_whole() || port.hash.is_some_and(|hash| of_hash(&hash.to_string()))
+    let of_hash = |hash: ChainHash| format!("{}{hash}", ChainKind::Service.prefix());
+    node.is_whole() || port.hash.is_some_and(|hash| node.coverage.has_chain(TableName::Nat.as_str(), &of_hash(hash)))
 }
 
 /// Which endpoints are surely not in the rules of a service port.

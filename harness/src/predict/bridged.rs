@@ -18,7 +18,7 @@ pub(super) fn networks<'r>(rules: &'r RuleSet, netns: &'r Netns) -> impl Iterato
 
 fn network(rule: &Rule, netns: &Netns) -> Option<IpNet> {
     let out = rule.out_interface.as_ref().filter(|out| out.negated)?;
-    let is_there = netns.interfaces.iter().any(|interface| *interface.name == *out.value.to_string());
+    let is_there = netns.interfaces.iter().any(|interface| *interface.name == *out.value);
     let Some(Negatable { negated: false, value: Network::Prefix(range) }) = &rule.source else { return None };
     let shortest = SHORTEST[usize::from(range.addr().is_ipv6())];
     let is_masqueraded = matches!(rule.target, Some(Target::Masquerade { .. }));

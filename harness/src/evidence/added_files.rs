@@ -3,7 +3,7 @@
 use svclab_rules::iptables::{ExcerptMerger, TableName};
 use svclab_rules::ruleset::Rules;
 
-use super::machine_files::Listing;
+use super::listings::Listing;
 use super::model::Format;
 use super::node_rules::NodeRules;
 
@@ -54,6 +54,12 @@ impl NodeRules {
             false => own.is_of_machine_of(other),
         };
         self.listing().zip(other.listing()).is_some_and(|(own, other)| is_of_machine(&own, &other))
+    }
+
+    /// The rules of iptables in a file among several.
+    fn listing(&self) -> Option<Listing<'_>> {
+        let rules = self.rules.iptables()?;
+        Some(Listing { file: self.file()?, format: self.format, rules })
     }
 
     /// Adds the tables of another file of the same machine that these do not have. Returns the others, if they have other rules.

@@ -1,9 +1,12 @@
-//! Whether rules of two pieces are of one listing, or of another machine or time.
+//! Whether rules of two pieces, or of two files, are of one listing, or of another machine or time.
+
+use std::collections::BTreeMap;
 
 use svclab_rules::coverage::nft_table;
-use svclab_rules::iptables::{self, ChainKind, Match, Rule};
+use svclab_rules::iptables::{self, ChainKind, Match, Rule, RuleSet, Table};
 use svclab_rules::nftables;
 
+use super::machine_files::{folder, machine_name};
 use super::model::Format;
 use super::node_rules::NodeRules;
 
@@ -98,4 +101,51 @@ pub(super) fn has_other_chain(
             is_whole(known) && is_whole(new) && own.chains.iter().any(is_other)
         })
     })
+}
+
+/// Rules of iptables in a file.
+#[derive(Clone, Copy)]
+pub(super) struct Listing<'r> {
+    pub(super) file: &'r str,
+    pub(super) format: Format,
+    pub(super) rules: &'r RuleSet,
+}
+
+impl Listing<'_> {
+    /// Whether two files of a folder are of one machine: neither names another, and they complete each other.
+    pub(super) fn is_of_machine_of(&self, other: &Self) -> bool {
+        folder(self.file) == folder(other.file)
+            && machine_name(self.file) == machine_name(other.file)
+            && self.completes(other)
+    }
+
+    /// Whether two files may be of one machine and time: they show other tables, show them in another format, or have the same rules.
+    pub(super) fn completes(&self, other: &Self) -> bool {
+        self.format != other.format || self.has_same_tables(other)
+    }
+
+    /// Whether tables that both show have the same rules, apart from counters.
+    fn has_same_tables(&self, other: &Self) -> bool {
+        self.shared(other)
+            .all(|(own, other)| rules(own, Rule::without_counters) == rules(other, Rule::without_counters))
+    }
+
+    /// Whether it has as many rules in each chain that another one shows of the same tables, which may be a single chain.
+    pub(super) fn has_as_many_rules(&self, other: &Self) -> bool {
+        self.shared(other).all(|(own, other)| {
+            let own = rules(own, |_| ());
+            rules(other, |_| ()).iter().all(|(chain, rules)| own.get(chain) == Some(rules))
+        })
+    }
+
+    /// The tables that both show.
+    pub(super) fn shared(&self, other: &Self) -> impl Iterator<Item = (&Table, &Table)> {
+        self.rules.tables.iter().filter_map(|table| Some((table, other.rules.table(table.name)?)))
+    }
+}
+
+/// The rules of a table's chains that have some.
+pub(crate) fn rules<T>(table: &Table, of: impl Fn(&Rule) -> T) -> BTreeMap<String, Vec<T>> {
+    let chains = table.chains.iter().filter(|chain| !chain.rules.is_empty());
+    chains.map(|chain| (chain.name.to_string(), chain.rules.iter().map(&of).collect())).collect()
 }

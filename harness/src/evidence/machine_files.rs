@@ -1,11 +1,8 @@
 //! Which files of a folder or archive are of one machine, and its name, by the names of files and folders.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
-use svclab_rules::iptables::{Rule, RuleSet, Table};
-
-use super::model::{Evidence, Format, HostName};
+use super::model::{Evidence, HostName};
 
 /// Folders in which collectors of logs sort the files of one machine.
 const OF_COLLECTORS: [&str; 14] = [
@@ -69,6 +66,9 @@ const OF_BUNDLE: &str = "";
 /// The longest name of a host.
 const LONGEST: usize = 253;
 
+/// The longest options of iptables without a value that are written together: `-nvxL`.
+const LONGEST_OPTION: usize = 4;
+
 /// The folder with the files of a machine that a file is in, without those in which a collector has sorted them.
 pub(super) fn folder(file: &str) -> &str {
     let mut folder = file.rsplit_once('/').map_or("", |(folder, _)| folder);
@@ -92,9 +92,6 @@ pub(crate) fn machine_name(file: &str) -> String {
     words.filter(|word| !OF_LISTINGS.contains(word)).collect::<Vec<_>>().join("-")
 }
 
-/// The longest options of iptables without a value that are written together: `-nvxL`.
-const LONGEST_OPTION: usize = 4;
-
 fn words_of(name: &str) -> impl Iterator<Item = &str> {
     name.split(['_', ' ', '-', '.']).filter(|word| !word.is_empty())
 }
@@ -112,53 +109,6 @@ pub(crate) fn machine_of_bundle(name: &str) -> Option<&str> {
     (end > 0).then(|| &rest[..end])
 }
 
-/// Rules of iptables in a file.
-#[derive(Clone, Copy)]
-pub(super) struct Listing<'r> {
-    pub(super) file: &'r str,
-    pub(super) format: Format,
-    pub(super) rules: &'r RuleSet,
-}
-
-impl Listing<'_> {
-    /// Whether two files of a folder are of one machine: neither names another, and they complete each other.
-    pub(super) fn is_of_machine_of(&self, other: &Self) -> bool {
-        folder(self.file) == folder(other.file)
-            && machine_name(self.file) == machine_name(other.file)
-            && self.completes(other)
-    }
-
-    /// Whether two files may be of one machine and time: they show other tables, show them in another format, or have the same rules.
-    pub(super) fn completes(&self, other: &Self) -> bool {
-        self.format != other.format || self.has_same_tables(other)
-    }
-
-    /// Whether tables that both show have the same rules, apart from counters.
-    fn has_same_tables(&self, other: &Self) -> bool {
-        self.shared(other)
-            .all(|(own, other)| rules(own, Rule::without_counters) == rules(other, Rule::without_counters))
-    }
-
-    /// Whether it has as many rules in each chain that another one shows of the same tables, which may be a single chain.
-    pub(super) fn has_as_many_rules(&self, other: &Self) -> bool {
-        self.shared(other).all(|(own, other)| {
-            let own = rules(own, |_| ());
-            rules(other, |_| ()).iter().all(|(chain, rules)| own.get(chain) == Some(rules))
-        })
-    }
-
-    /// The tables that both show.
-    pub(super) fn shared(&self, other: &Self) -> impl Iterator<Item = (&Table, &Table)> {
-        self.rules.tables.iter().filter_map(|table| Some((table, other.rules.table(table.name)?)))
-    }
-}
-
-/// The rules of a table's chains that have some.
-pub(crate) fn rules<T>(table: &Table, of: impl Fn(&Rule) -> T) -> BTreeMap<String, Vec<T>> {
-    let chains = table.chains.iter().filter(|chain| !chain.rules.is_empty());
-    chains.map(|chain| (chain.name.to_string(), chain.rules.iter().map(&of).collect())).collect()
-}
-
 impl Evidence {
     /// Adds the name of its machine that a file contains, which `hostname` has written.
     pub(super) fn add_host_name(&mut self, file: &str, text: &str) {
@@ -173,7 +123,7 @@ impl Evidence {
     /// Adds the name of the machine that the name of the folder or archive of all files says, unless a file does.
     pub(super) fn add_name_of_bundle(&mut self, path: &Path) {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let is_of_bundle = |file: Option<&str>| file.map(folder) == Some("");
+        let is_of_bundle = |file: Option<&str>| file.map(folder) == Some(OF_BUNDLE);
         let is_known = self.hosts.iter().any(|host| is_of_bundle(host.file.as_deref()));
         let has_some = self.pieces.iter().any(|piece| is_of_bundle(piece.file.as_deref()));
         if let Some(machine) = machine_of_bundle(&name).filter(|_| !is_known && has_some) {

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::net::IpAddr;
 
-use super::machine_files::{Listing, folder, machine_name};
+use super::listings::Listing;
+use super::machine_files::{folder, machine_name};
 use super::model::{Contents, Evidence, Piece};
 use super::node_rules::{NodeRules, backend};
 

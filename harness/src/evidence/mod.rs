@@ -2,7 +2,7 @@
 //!
 //! 1. `line`: text → lines, without what terminals, mail and web pages put around them (`prefixes`, `joined_lines`, `wrapped_lines`, `wrapped_nft`);
 //! 2. `format`: lines → pieces, one format a file;
-//! 3. `read`: a text → [`Evidence`]: its pieces, and every line that is prose or that could not be read;
+//! 3. `read`: a text → [`Evidence`]: its pieces, with their machines (`heading`, `loops`), and every line that is prose or that could not be read;
 //! 4. `families`: rules without addresses → their family; `rules`: the pieces with rules → the rules of a node, of each family; `added_files`:
 //!    those of a machine's files (`machine_files`) → one rule set; `logged_services`: kube-proxy's log → Services; `objects`:
 //!    those with Kubernetes objects.
@@ -54,8 +54,9 @@ pub(crate) use added_files::MachineRules;
 pub(crate) use dictionary::service_of_hash;
 pub(crate) use endpoints::{ListedEndpoint, endpoints, is_cut, is_from_table, marked, remove_marks};
 pub(crate) use hosts::host_of;
+pub(crate) use listings::rules as rules_by_chain;
 pub(crate) use logged_services::logged_services;
-pub(crate) use machine_files::{machine_name, machine_of_bundle, rules as rules_by_chain};
+pub(crate) use machine_files::{machine_name, machine_of_bundle};
 pub(crate) use machine_pieces::MachinePieces;
 pub(crate) use model::{Complaint, Connection, Contents, Failure, OF_IPTABLES_NFT, Release, Route, Setting};
 pub use model::{Evidence, Format, Piece, Stretch, Unread};

@@ -6,7 +6,7 @@ use svclab_rules::coverage::{Coverage, nft_table};
 use svclab_rules::iptables::{Match, Rule, TableName};
 use svclab_rules::ruleset::Rules;
 
-use super::machine_files::{Listing, folder};
+use super::machine_files::folder;
 use super::model::{Format, Piece};
 use crate::text::one_line;
 
@@ -60,6 +60,26 @@ pub(super) fn backend(piece: &Piece) -> Option<&'static str> {
 }
 
 impl NodeRules {
+    /// The rules of a piece, without what is special to its format.
+    pub(super) fn of_piece(piece: &Piece, rules: Rules, coverage: Coverage, cut: Option<usize>) -> Self {
+        Self {
+            rules,
+            coverage,
+            format: piece.format,
+            file: piece.file.clone(),
+            first: piece.first,
+            rounded_digits: None,
+            cut: cut.map(|line| (piece.file.clone(), line)),
+            saved: Vec::new(),
+            shortened: Vec::new(),
+            host: piece.host.clone(),
+            heading: piece.heading.clone(),
+            backend: None,
+            elsewhere: Vec::new(),
+            repeats: Vec::new(),
+        }
+    }
+
     /// Whether others are of the same language, and family where it is iptables.
     pub(crate) fn is_of_kind(&self, other: &Self) -> bool {
         let family = |set: &Self| set.rules.iptables().map(|rules| rules.family);
@@ -110,12 +130,6 @@ impl NodeRules {
         let is_in_file = |name: &&str| self.file().is_some_and(|file| has_word(file, name));
         let by_file = || nodes.iter().copied().filter(is_in_file).max_by_key(|name| name.len());
         self.host.as_ref().and_then(|host| find_host(nodes, host)).or_else(by_file).map(|own| own == node)
-    }
-
-    /// The rules of iptables in a file among several.
-    pub(super) fn listing(&self) -> Option<Listing<'_>> {
-        let rules = self.rules.iptables()?;
-        Some(Listing { file: self.file()?, format: self.format, rules })
     }
 
     /// The folder with the files of the machine whose file it is; empty for a file that is in none.

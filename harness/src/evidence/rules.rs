@@ -80,21 +80,13 @@ fn joined(evidence: &Evidence, shortened: &BTreeSet<Output>) -> Vec<NodeRules> {
                     coverage.remove_filters();
                 }
                 let is_saved = matches!(piece.format, Format::IptablesSave | Format::IptablesRules);
+                let shown = Rules::Iptables(rules.clone());
                 let new = NodeRules {
-                    rules: Rules::Iptables(rules.clone()),
-                    coverage,
-                    format: piece.format,
-                    file: piece.file.clone(),
-                    first: piece.first,
                     rounded_digits: *rounded_digits,
-                    cut: cut.map(|line| (piece.file.clone(), line)),
                     saved: Vec::from_iter(is_saved.then_some(piece.first)),
                     shortened: Vec::from_iter(is_shortened.then(|| (piece.file.clone(), piece.first))),
-                    host: piece.host.clone(),
-                    heading: piece.heading.clone(),
                     backend: backend(piece),
-                    elsewhere: Vec::new(),
-                    repeats: Vec::new(),
+                    ..NodeRules::of_piece(piece, shown, coverage, *cut)
                 };
                 joiners.resize_with(all.len(), ExcerptMerger::default);
                 add(&mut all, &mut joiners, new, rules.rules.family, piece);
@@ -231,22 +223,7 @@ fn add_tables(
     piece: &Piece,
 ) {
     let is_of_host = |known: &NodeRules| known.may_be_of_host(piece.host.as_ref());
-    let new = NodeRules {
-        rules: Rules::Nftables(rules.clone()),
-        coverage: coverage.clone(),
-        format: piece.format,
-        file: piece.file.clone(),
-        first: piece.first,
-        rounded_digits: None,
-        cut: cut.map(|line| (piece.file.clone(), line)),
-        saved: Vec::new(),
-        shortened: Vec::new(),
-        host: piece.host.clone(),
-        heading: piece.heading.clone(),
-        backend: None,
-        elsewhere: Vec::new(),
-        repeats: Vec::new(),
-    };
+    let new = NodeRules::of_piece(piece, Rules::Nftables(rules.clone()), coverage.clone(), cut);
     let belongs = |known: &NodeRules| {
         let Rules::Nftables(own) = &known.rules else { return false };
         known.file == piece.file && is_of_host(known) && !has_other_chain((known, own), (&new, rules))

@@ -238,7 +238,7 @@ fn probabilities_near_zero_take_no_time(
 
 /// Each output may lack what another one shows.
 #[test]
-fn a_thousand_outputs_of_filters_are_judged_in_time() {
+fn hundreds_of_outputs_of_filters_are_judged_in_time() {
     let output = |index: usize| {
         let [high, low] = [index / 200, index % 200 + 2];
         let hash = format!("{index:016b}").replace('0', "A").replace('1', "B");
@@ -249,12 +249,12 @@ fn a_thousand_outputs_of_filters_are_judged_in_time() {
         )
     };
     let file = folder("filters").join("input.txt");
-    fs::write(&file, (0..1_000).map(output).collect::<String>()).expect("a file");
+    fs::write(&file, (0..500).map(output).collect::<String>()).expect("a file");
     let mut command = Command::new("prlimit");
-    command.args(["--cpu=15", env!("CARGO_BIN_EXE_svclab"), "dump", "lint"]);
+    command.args(["--cpu=10", env!("CARGO_BIN_EXE_svclab"), "dump", "lint"]);
     let (code, said) = ended(command.arg(&file));
     assert_eq!(code, Some(1), "{}", &said[..said.len().min(1_000)]);
-    assert!(said.contains("2,000 rules: "), "{said}");
+    assert!(said.contains("1,000 rules: "), "{said}");
 }
 
 /// A Service with every port.

@@ -28,3 +28,4 @@ mod write;
 pub(crate) use activity::ClientActivity;
 pub(crate) use api::{ApiError, Settings};
 pub(crate) use server::ApiServer;
+pub(crate) use version_conversion::to_stored_slice;

@@ -18,6 +18,17 @@ const EVENT_FIELDS: [(&str, &str); 7] = [
     ("reportingComponent", "reportingController"),
 ];
 
+/// Converts an EndpointSlice of `discovery.k8s.io/v1beta1` to the stored version; other objects stay as they are.
+pub(crate) fn to_stored_slice(object: &mut Value) {
+    if object["kind"] == "EndpointSlice"
+        && object["apiVersion"] == "discovery.k8s.io/v1beta1"
+        && let Some(fields) = object.as_object_mut()
+    {
+        Form::SliceTopology.decode(fields);
+        fields.insert("apiVersion".to_owned(), "discovery.k8s.io/v1".into());
+    }
+}
+
 impl Form {
     /// Converts an object from the stored form to this one.
     pub(super) fn encode(self, object: &mut Map<String, Value>) {

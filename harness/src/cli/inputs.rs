@@ -81,7 +81,7 @@ fn classify(file: &Path, text: String) -> Input {
     let is_invalid = || !evidence.unread.is_empty() && !has_fence(&text) && !evidence.has_commands();
     match () {
         () if is_manifest && are_objects() && (evidence.prose.is_empty() || is_invalid()) => Input::Objects(text),
-        () if !evidence.says_something() => Input::Scenario(text),
+        () if evidence.pieces.is_empty() && !evidence.has_commands() => Input::Scenario(text),
         () => Input::Evidence(evidence),
     }
 }

@@ -15,7 +15,7 @@ pub(super) struct Command {
 }
 
 /// Programs that people run where Services fail.
-const PROGRAMS: [&str; 36] = [
+const PROGRAMS: [&str; 37] = [
     "iptables",
     "ip6tables",
     "iptables-save",
@@ -33,6 +33,7 @@ const PROGRAMS: [&str; 36] = [
     "conntrack",
     "ip",
     "ipset",
+    "ipvsadm",
     "tcpdump",
     "sysctl",
     "ifconfig",

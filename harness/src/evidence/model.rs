@@ -29,6 +29,8 @@ pub struct Evidence {
     pub unread: Vec<Unread>,
     /// Lines in which iptables-nft warns of tables of iptables-legacy.
     pub(crate) legacy_warnings: Vec<Stretch>,
+    /// Lines that show nodes in IPVS mode, the first one of each text.
+    pub(crate) ipvs: Vec<Stretch>,
     /// Releases of Kubernetes that lines name.
     pub(crate) releases: Vec<Release>,
     /// Machines that lines name.

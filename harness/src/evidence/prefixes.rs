@@ -22,7 +22,7 @@ const LAYERS: [Layer; 13] = [
     (Repair::LineNumber, |line| line_number(line).map(Cow::Borrowed)),
     (Repair::Pipes, |line| table_row(line).map(Cow::Owned)),
     (Repair::Pipes, |line| {
-        let text = line.trim().strip_prefix('|')?.trim_matches('|');
+        let text = line.trim().strip_prefix(BARS)?.trim_matches(BARS);
         Some(Cow::Borrowed(text.strip_prefix(' ').unwrap_or(text)))
     }),
     (Repair::Comment, |line| after(line.trim_start(), "//").map(Cow::Borrowed)),
@@ -37,6 +37,9 @@ const LAYERS: [Layer; 13] = [
     }),
     (Repair::Typography, |line| typography(line).map(Cow::Owned)),
 ];
+
+/// What stands before lines in tables and on screens of programs.
+const BARS: [char; 4] = ['|', '│', '⎢', '┃'];
 
 /// What no program prints: a comment that is not plain is in straight quotes, kube-proxy's name endpoints with an arrow, nft has masks, values
 /// of YAML are not anchors of this name, and columns of kubectl that are empty are in angle brackets.
@@ -176,10 +179,14 @@ fn after<'a>(line: &'a str, mark: &str) -> Option<&'a str> {
     Some(rest.strip_prefix(' ').unwrap_or(rest))
 }
 
-/// `Jun 14 12:00:00 node kube-proxy[123]: `, `2024-06-14T12:00:00.123456789Z stderr F `, `[pod/kube-proxy-x/kube-proxy] `.
+/// `Jun 14 12:00:00 node kube-proxy[123]: `, `2024-06-14T12:00:00.123456789Z stderr F `, `[pod/kube-proxy-x/kube-proxy] `, `kube-proxy-x kube-proxy ` of
+/// stern, `[   14.414142] ` of the kernel and of consoles.
 fn log_prefix(line: &str) -> Option<&str> {
     if let Some(rest) = line.strip_prefix("[pod/") {
         return rest.split_once("] ").map(|(_, rest)| rest);
+    }
+    if let Some(rest) = after_uptime(line).or_else(|| after_container(line)) {
+        return Some(rest);
     }
     if let Some((time, rest)) = line.split_once(' ').filter(|(time, _)| is_timestamp(time)) {
         let _ = time;
@@ -197,6 +204,21 @@ fn log_prefix(line: &str) -> Option<&str> {
         rest.split_once(' ').filter(|(day, _)| day.len() <= 2 && day.bytes().all(|byte| byte.is_ascii_digit()))?;
     let (_, rest) = rest.split_once(' ').filter(|(time, _)| is_time(time))?;
     after_program(rest)
+}
+
+/// The text after the seconds since the start: `[   14.414142] `, `[   14.414142] : `.
+fn after_uptime(line: &str) -> Option<&str> {
+    let (time, rest) = line.strip_prefix('[')?.split_once("] ")?;
+    let (seconds, fraction) = time.trim_start().split_once('.')?;
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    (is_number(seconds) && is_number(fraction)).then(|| rest.strip_prefix(": ").unwrap_or(rest))
+}
+
+/// The text after a pod and its container, which has the start of the pod's name: `kube-proxy-22hmk kube-proxy `.
+fn after_container(line: &str) -> Option<&str> {
+    let (pod, rest) = line.split_once(' ')?;
+    let (container, rest) = rest.split_once(' ')?;
+    (!container.is_empty() && pod.strip_prefix(container)?.starts_with('-')).then_some(rest)
 }
 
 fn after_program(rest: &str) -> Option<&str> {

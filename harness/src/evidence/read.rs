@@ -40,7 +40,13 @@ pub(super) fn read_pieces(text: &str, limit: usize) -> Evidence {
     let lines = split(lines);
     let (releases, hosts) = (releases::find(text), hosts::find(text));
     let mut reader = Reader {
-        evidence: Evidence { releases, hosts, legacy_warnings: warnings::of_legacy(text), ..Evidence::default() },
+        evidence: Evidence {
+            releases,
+            hosts,
+            legacy_warnings: warnings::of_legacy(text),
+            ipvs: warnings::of_ipvs(text).into_iter().collect(),
+            ..Evidence::default()
+        },
         source: None,
         heading: None,
         machines: Vec::new(),
@@ -279,7 +285,11 @@ impl Reader {
 
 /// Whether a line has no content of its own: a number, dots, a prompt without a command, a warning that programs print before their output.
 fn is_aside(line: &Line<'_>) -> bool {
-    line.is_gutter() || line.is_ellipsis() || line.is_prompt() || warnings::is_warning(line.text.trim())
+    line.is_gutter()
+        || line.is_ellipsis()
+        || line.is_prompt()
+        || warnings::is_warning(line.text.trim())
+        || warnings::is_version(line.text.trim())
 }
 
 /// Whether a line is a rule of iptables as nft shows it.

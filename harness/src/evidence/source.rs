@@ -200,6 +200,7 @@ impl Evidence {
         self.prose.extend(other.prose.into_iter().map(in_file));
         self.commands.extend(other.commands.into_iter().map(in_file));
         self.legacy_warnings.extend(other.legacy_warnings.into_iter().map(in_file));
+        self.ipvs.extend(other.ipvs.into_iter().map(in_file));
         let releases = other.releases.into_iter();
         self.releases.extend(releases.map(|one| Release { file: Some(named(one.file.clone())), ..one }));
         let hosts = other.hosts.into_iter();

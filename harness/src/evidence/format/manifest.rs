@@ -9,20 +9,28 @@ use super::super::model::{Contents, Format};
 use super::super::repairs::{Repair, RepairSet};
 use super::object_shape::misshapen;
 use super::{Block, Context, command};
-use crate::yaml;
+use crate::{apiserver, yaml};
 
 pub(super) fn knows(line: &str) -> bool {
-    line.starts_with("apiVersion: ") || line.starts_with("- apiVersion: ") || line == "{" && line.len() == 1
+    line.starts_with("apiVersion: ")
+        || line.starts_with("- apiVersion: ")
+        || line == "{"
+        || is_first_of_slice(line) && line.len() == "addressType: IPv4".len()
+}
+
+/// Whether a line is the first one of an EndpointSlice: kubectl sorts fields, and this one is before `apiVersion`.
+fn is_first_of_slice(line: &str) -> bool {
+    line.starts_with("addressType: IPv")
 }
 
 pub(super) fn read(lines: &[Line<'_>], _: &Context) -> Option<Block> {
     let first = lines.first()?.text.trim();
+    let is_api_version = |line: &Line<'_>| line.text.trim_start().starts_with("apiVersion:");
     let is_start = first.starts_with("apiVersion:")
+        || (is_first_of_slice(first) && lines.get(1).is_some_and(is_api_version))
         || first.starts_with("- apiVersion:")
-        || (first == "---"
-            && lines.iter().skip(1).take(6).any(|line| line.text.trim_start().starts_with("apiVersion:")))
-        || (first.starts_with("kind:")
-            && lines.iter().take(40).any(|line| line.text.trim_start().starts_with("apiVersion:")));
+        || (first == "---" && lines.iter().skip(1).take(6).any(is_api_version))
+        || (first.starts_with("kind:") && lines.iter().take(40).any(is_api_version));
     match is_start {
         true => yaml_block(lines, false),
         false => is_configuration(lines).then(|| yaml_block(lines, true))?,
@@ -144,9 +152,10 @@ fn end_before_prose(lines: &[Line<'_>], error: usize) -> Option<usize> {
     lines[blank + 1..].iter().all(|line| line.is_blank() || is_prose(line)).then_some(end)
 }
 
-/// Takes the objects of lists, and of lists in these. Returns why some of them cannot be used.
-pub(super) fn flatten(value: Value, objects: &mut Vec<Value>) -> Vec<String> {
+/// Takes the objects of lists, and of lists in these, in the version in which they are stored. Returns why some of them cannot be used.
+pub(super) fn flatten(mut value: Value, objects: &mut Vec<Value>) -> Vec<String> {
     let is_list = value["kind"].as_str().is_some_and(|kind| kind.ends_with("List")) && value["items"].is_array();
+    apiserver::to_stored_slice(&mut value);
     match value {
         Value::Object(mut fields) if is_list => {
             if let Some(Value::Array(items)) = fields.remove("items") {

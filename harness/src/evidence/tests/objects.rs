@@ -48,6 +48,11 @@ use super::{codes, unaccounted};
     "json",
     1
 )]
+#[case::slice(
+    "addressType: IPv4\napiVersion: discovery.k8s.io/v1\nendpoints:\n- addresses:\n  - 10.244.1.2\nkind: EndpointSlice\nmetadata:\n  name: web-1\n",
+    "yaml",
+    1
+)]
 fn objects_are_read(#[case] text: &str, #[case] format: &str, #[case] objects: usize) {
     let evidence = read(text);
     assert_eq!(evidence.unread, []);
@@ -209,4 +214,18 @@ fn entities_in_objects_are_decoded(#[case] text: &str, #[case] place: &str, #[ca
     let [object] = &*objects(&evidence) else { panic!("{evidence:?}") };
     assert_eq!(object.pointer(place).and_then(Value::as_str), Some(expected), "{object}");
     assert!(object["spec"]["externalIPs"].is_null() && !object.to_string().contains('&'), "{object}");
+}
+
+/// Of releases up to 1.24: the node of an endpoint is in its topology.
+#[test]
+fn a_slice_of_the_beta_version_is_read_as_the_stored_one() {
+    let evidence = read(
+        "apiVersion: discovery.k8s.io/v1beta1\nkind: EndpointSlice\nmetadata: {name: web-1}\naddressType: IPv4\nendpoints:\n\
+         - addresses: [10.244.1.2]\n  topology: {kubernetes.io/hostname: worker}\n",
+    );
+    let Contents::Objects(objects) = &evidence.pieces[0].contents else { panic!("{evidence:?}") };
+    assert_eq!(
+        (&objects[0]["apiVersion"], &objects[0]["endpoints"][0]["nodeName"]),
+        (&"discovery.k8s.io/v1".into(), &"worker".into())
+    );
 }

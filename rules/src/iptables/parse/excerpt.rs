@@ -251,6 +251,8 @@ impl<'a> Reader<'a> {
             None => name.starts_with("KUBE-") && !ChainKind::Firewall.is_of(name),
             Some(Target::Jump(next) | Target::Goto(next)) => is_begun(next) || self.is_shortened(table, next),
             Some(Target::Dnat(nat)) => ChainKind::Endpoint.is_of(name) && nat.ports.is_none(),
+            // Options that kube-proxy writes can be read: `-j DNAT --to-desti`.
+            Some(Target::Other(other)) => ChainKind::of(name).is_some() && &*other.name == "DNAT",
             Some(_) => false,
         }
     }
@@ -367,6 +369,8 @@ mod tests {
     #[case::hash("-j KUBE-SVC-4N57TFCL4", true)]
     #[case::whole("-j KUBE-SVC-4N57TFCL4MD7ZTDA", false)]
     #[case::port("-A KUBE-SEP-4N57TFCL4MD7ZTDA -p tcp -m tcp -j DNAT --to-destination 10.1.0.2", true)]
+    #[case::option("-A KUBE-SEP-4N57TFCL4MD7ZTDA -p tcp -m tcp -j DNAT --to", true)]
+    #[case::part_of_an_option("-A KUBE-SEP-4N57TFCL4MD7ZTDA -p tcp -m tcp -j DNAT --to-desti", true)]
     #[case::translation("-A KUBE-SEP-4N57TFCL4MD7ZTDA -p tcp -m tcp -j DNAT --to-destination 10.1.0.2:80", false)]
     #[case::other("-A MY-CHAIN -p tcp", false)]
     #[case::comment(

@@ -22,7 +22,11 @@ pub(super) fn of(rule: &Rule) -> Option<String> {
         let chain = if rule.destination.is_some() { "KUBE-SERVICES" } else { "KUBE-EXTERNAL-SERVICES" };
         return Some(chain.to_owned());
     }
+    // kube-proxy in userspace mode translates from the address of a Service, to itself.
     if let Some(Target::Dnat(Nat { addresses: Some((address, _)), ports: Some(ports), .. })) = &rule.target {
+        if rule.destination.is_some() {
+            return None;
+        }
         let to = SocketAddr::new(*address, ports.first).to_string();
         let hash = ChainHash::for_endpoint(name?, protocol(rule)?, &to);
         return Some(format!("{}{hash}", ChainKind::Endpoint.prefix()));

@@ -21,6 +21,7 @@ mod forwarding;
 pub mod json;
 mod lines;
 mod listed;
+mod listed_services;
 mod missing;
 mod names;
 mod node_ports;
@@ -54,7 +55,7 @@ use crate::infer::{Assumption, Connections, from_evidence};
 
 /// All findings, most severe first, those of the same kind in the order of their places.
 pub fn lint(evidence: &Evidence) -> Vec<Finding> {
-    const FAMILIES: [fn(&View<'_>) -> Vec<Finding>; 17] = [
+    const FAMILIES: [fn(&View<'_>) -> Vec<Finding>; 18] = [
         shares::find,
         names::find,
         contradictions::find,
@@ -66,6 +67,7 @@ pub fn lint(evidence: &Evidence) -> Vec<Finding> {
         forwarding::find,
         policy::find,
         rejections::find,
+        listed_services::find,
         backends::find,
         objects::find,
         unready_pods::find,

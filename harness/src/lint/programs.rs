@@ -5,11 +5,11 @@ use svclab_rules::iptables::TableName;
 use super::finding::{Finding, Place};
 use super::severity::Severity;
 use super::view::View;
-use crate::evidence::{Complaint, Contents, Failure, Piece};
+use crate::evidence::{Complaint, Contents, Failure, Piece, other_mode};
 use crate::text::shortened;
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
-    failures(view).into_iter().chain(no_services(view)).chain(legacy(view)).collect()
+    failures(view).into_iter().chain(no_services(view)).chain(legacy(view)).chain(ipvs(view)).collect()
 }
 
 /// What another program's lock or a busy kernel causes passes.
@@ -24,16 +24,23 @@ fn failures(view: &View<'_>) -> Vec<Finding> {
     view.evidence.pieces.iter().flat_map(of_piece).collect()
 }
 
-/// Failures by what failed and why: kube-proxy tries again every 30 s.
+/// Failures by what failed and why, whatever numbers of lines they name: kube-proxy tries again every 30 s.
 fn repeated(failures: &[Failure]) -> Vec<Vec<&Failure>> {
     let mut all: Vec<Vec<&Failure>> = Vec::new();
     for one in failures {
-        match all.iter_mut().find(|known| (&known[0].what, &known[0].why) == (&one.what, &one.why)) {
+        let is_alike = |known: &&mut Vec<&Failure>| {
+            known[0].what == one.what && without_digits(&known[0].why).eq(without_digits(&one.why))
+        };
+        match all.iter_mut().find(is_alike) {
             Some(known) => known.push(one),
             None => all.push(vec![one]),
         }
     }
     all
+}
+
+fn without_digits(text: &str) -> impl Iterator<Item = char> {
+    text.chars().filter(|letter| !letter.is_ascii_digit())
 }
 
 fn failure(piece: &Piece, all: &[&Failure]) -> Finding {
@@ -94,6 +101,23 @@ fn legacy(view: &View<'_>) -> Option<Finding> {
         let message = "iptables-nft warns that the kernel has tables of iptables-legacy too, which are not shown";
         let effect = "unknown: the kernel runs both; stale rules of Services in the other tables take connections, or masquerade or drop them";
         Finding::new("legacy-tables", Place { file: first.file.clone(), line: first.first }, message, effect)
+    })
+}
+
+/// IPVS mode, where tools and kube-proxy's log show it, or its configuration, unless rules do.
+fn ipvs(view: &View<'_>) -> Option<Finding> {
+    let line = view.evidence.ipvs.first().map(|line| Place { file: line.file.clone(), line: line.first });
+    let configured = || {
+        let mut all = view.objects_of_kind("KubeProxyConfiguration");
+        all.find_map(|(place, config)| (config["mode"] == "ipvs").then(|| place.clone()))
+    };
+    let place = line.or_else(configured)?;
+    let is_of_ipvs = |placed: super::view::Placed<'_>| other_mode(placed.rule, &placed.chain.name).is_some();
+    (!view.tables().any(|tables| tables.rules().any(is_of_ipvs))).then(|| {
+        let message = "kube-proxy runs in IPVS mode, which svclab does not emulate";
+        let effect =
+            "unknown: IPVS decides on connections to Services there; rules of Services in iptables or nft are left over";
+        Finding::new("other-mode", place, message, effect)
     })
 }
 
@@ -194,6 +218,21 @@ mod tests {
         assert_eq!(ids(&format!("{command}{before}{chain}")), expected);
     }
 
+    #[rstest]
+    #[case::ipvsadm(
+        "$ ipvsadm -ln\nIP Virtual Server version 1.2.1 (size=4096)\nProt LocalAddress:Port Scheduler Flags\n",
+        2
+    )]
+    #[case::log("I0605 08:47:52.766314       1 server_others.go:258] Using ipvs Proxier.\n", 1)]
+    #[case::configuration(
+        "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\nmode: ipvs\n",
+        1
+    )]
+    fn ipvs_mode_is_found_without_its_rules(#[case] text: &str, #[case] line: usize) {
+        let found = lint(&read(text));
+        assert_eq!(found.iter().map(|one| (one.id, one.place.line)).collect::<Vec<_>>(), [("other-mode", line)]);
+    }
+
     #[test]
     fn a_warning_of_tables_of_the_other_backend_is_found() {
         let warning = "# Warning: iptables-legacy tables present, use iptables-legacy-save to see them\n";
@@ -206,6 +245,8 @@ mod tests {
             "$ iptables-save\n{warning}{BASE}\n$ iptables-legacy-save\n*nat\n:PREROUTING ACCEPT [0:0]\n-A PREROUTING -j ACCEPT\nCOMMIT\n"
         );
         assert!(!ids(&both).contains(&"legacy-tables"), "{:?}", ids(&both));
+        // On standard error, and where Markdown takes it for a heading, the `#` is missing.
+        assert_eq!(ids(&format!("{}{BASE}", &warning[2..])), ["legacy-tables"]);
         let of_nft = "```\n# nft list ruleset | grep x\n# Warning: table ip nat is managed by iptables-nft, do not touch!\n```\n";
         assert_eq!(read(of_nft).unread, []);
     }

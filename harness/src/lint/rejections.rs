@@ -131,7 +131,11 @@ fn with_unread_endpoints(rules: &[(&NoEndpoints<'_>, BTreeSet<IpAddr>)], place: 
 
 /// Rejections of service ports without endpoints.
 fn without_endpoints(rules: &[&NoEndpoints<'_>], place: Place) -> Finding {
-    let services: BTreeSet<&str> = rules.iter().map(|rule| port_name(&rule.service)).collect();
+    rejected_services(&rules.iter().map(|rule| port_name(&rule.service)).collect(), place)
+}
+
+/// Services whose connections are rejected because they have no endpoints.
+pub(super) fn rejected_services(services: &BTreeSet<&str>, place: Place) -> Finding {
     let (verb, whose) = if services.len() == 1 { ("has", "its") } else { ("have", "their") };
     let message = format!("{} {verb} no endpoints: {whose} connections are rejected", list(services, MAX_NAMED));
     let effect = "as intended: connections are rejected at once while no pod of the Service is ready";

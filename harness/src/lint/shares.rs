@@ -239,8 +239,10 @@ fn effect(cascade: &Cascade, kind: &Kind) -> String {
 
 /// Numbers that look unequal and are right: once, whatever number of services has them.
 fn explained(cascades: &[Cascade], mode: ProxyMode, place: impl Fn(&str) -> Place) -> Option<Finding> {
-    let is_sound =
-        |cascade: &&Cascade| cascade.defects.is_empty() && cascade.unknown.is_empty() && cascade.endpoints > 1;
+    let is_sound = |cascade: &&Cascade| {
+        let is_complete = cascade.defects.is_empty() && cascade.unknown.is_empty();
+        cascade.endpoints > 1 && (is_complete || cascade.is_even_by_probability())
+    };
     let mut sound = cascades.iter().filter(is_sound);
     let first = sound.next()?;
     let endpoints = first.endpoints;

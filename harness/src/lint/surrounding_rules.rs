@@ -242,16 +242,27 @@ pub(super) fn is_of_older_iptables(unread: &Unread) -> bool {
     OLDER.iter().any(|mark| unread.text.contains(mark))
 }
 
-/// Rules that the program which printed them did not understand.
+/// Rules that the program which printed them did not understand, once for each file.
 fn skew(view: &View<'_>) -> Vec<Finding> {
-    let mut found = Vec::new();
-    for unread in &view.evidence.unread {
-        if is_of_older_iptables(unread) {
-            let place = super::Place { file: unread.file.clone(), line: unread.line };
-            let message = "the iptables that printed this rule is older than the one that wrote it";
-            let effect = "what it prints, and what it restores, is not what the kernel has";
-            found.push(Finding::new("reader-skew", place, message, effect).graded(Severity::Warning));
+    let mut of_file: Vec<Vec<&Unread>> = Vec::new();
+    for unread in view.evidence.unread.iter().filter(|unread| is_of_older_iptables(unread)) {
+        match of_file.iter_mut().find(|known| known[0].file == unread.file) {
+            Some(known) => known.push(unread),
+            None => of_file.push(vec![unread]),
         }
     }
-    found
+    let finding = |all: &Vec<&Unread>| {
+        let place = super::Place { file: all[0].file.clone(), line: all[0].line };
+        let message = match all.as_slice() {
+            [_, .., last] => format!(
+                "the iptables that printed these {} rules, the last at line {}, is older than the one that wrote them",
+                all.len(),
+                last.line
+            ),
+            _ => "the iptables that printed this rule is older than the one that wrote it".to_owned(),
+        };
+        let effect = "what it prints, and what it restores, is not what the kernel has";
+        Finding::new("reader-skew", place, message, effect).graded(Severity::Warning)
+    };
+    of_file.iter().map(finding).collect()
 }

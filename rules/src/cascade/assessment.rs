@@ -23,9 +23,9 @@ pub(super) struct About {
 }
 
 /// Largest deviation of a share if each rule is right except for the last bit of its threshold.
-const ROUNDED: f64 = 1e-9;
+pub(super) const ROUNDED: f64 = 1e-9;
 /// Upper limit of the tolerance, however many rules there are.
-const MAX_ROUNDED: f64 = 0.01;
+pub(super) const MAX_ROUNDED: f64 = 0.01;
 
 /// Assembles a cascade.
 pub(super) fn judge(about: About, walked: Walked) -> Cascade {

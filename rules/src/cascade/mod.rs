@@ -144,6 +144,16 @@ impl Cascade {
         self.worst().map_or(0.0, |(_, deviation)| deviation.abs())
     }
 
+    /// Returns whether all rules of the chain are shown and each takes an even share, up to rounding, whatever the endpoints' chains do:
+    /// excerpts often lack those.
+    pub fn is_even_by_probability(&self) -> bool {
+        let is_of_endpoint =
+            |unknown: &Unknown| unknown.share.is_some() && self.steps.iter().any(|step| step.rule == unknown.rule);
+        let takes_all = self.steps.last().is_some_and(|step| step.cumulative.to_f64() > 1.0 - assessment::ROUNDED);
+        let is_even = || self.worst().is_some_and(|(_, deviation)| deviation.abs() <= assessment::MAX_ROUNDED);
+        takes_all && self.defects.is_empty() && self.unknown.iter().all(is_of_endpoint) && is_even()
+    }
+
     /// Returns the endpoint that deviates most from the even share, and its deviation.
     fn worst(&self) -> Option<(&str, f64)> {
         let all = self.shares().into_iter().map(|(endpoint, share)| (endpoint, self.deviation_of(share)));

@@ -8,7 +8,8 @@ use svclab_rules::cluster::{Cluster, Family, ObjectName, Pod, Protocol};
 
 use super::Assumption;
 use super::endpoint_pods::address_name;
-use super::objects::{Assumed, service_addresses, wide};
+use super::objects::{Assumed, service_addresses};
+use super::usual_ranges::wide;
 use crate::evidence::{Connection, Contents, Evidence, NodeRules, Piece, node_rules};
 use crate::scenario::{ConntrackEntry, Host, Scenario};
 use crate::text::counted;

@@ -81,8 +81,9 @@ pub(super) fn dumps(
     let mut renamed = BTreeSet::new();
     let pods: BTreeSet<IpAddr> = objects.pods.iter().flat_map(ips).collect();
     for dump in &mut dumps {
+        dump.keep_cut_services();
         service_ports::adopt_cluster_ips(&mut dump.inferred, &services);
-        let (words, changed) = adopt_names(&mut dump.inferred, &services, &service_ports);
+        let (words, changed) = adopt_names(&mut dump.inferred, &dump.parts, &services, &service_ports);
         service_ports::complete(&mut dump.inferred, &service_ports);
         renamed.extend(words);
         renamed.extend(meant(&mut dump.inferred, &pods));

@@ -16,8 +16,8 @@ use super::accessors::{
     serving_ips, set_ranges,
 };
 use super::endpoint_pods::{EndpointPod, EndpointPods};
-use super::objects::wide;
 use super::ranges::assigned;
+use super::usual_ranges::wide;
 use super::validity::make_valid;
 use super::{Assumption, cut_tables};
 use crate::evidence::{Release, is_cut, is_from_table, remove_marks};

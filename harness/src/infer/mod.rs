@@ -37,6 +37,7 @@ mod rules;
 mod service_ports;
 mod unlisted;
 mod unshown;
+mod usual_ranges;
 mod validity;
 
 pub use ad_hoc::with_ad_hoc_probe;

@@ -1,9 +1,10 @@
 //! Names of Services: from comments, from the hashes of chains, and such as the API accepts.
 
+use std::cell::LazyCell;
 use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, SocketAddr};
 
-use svclab_rules::cluster::{ObjectName, ProxyMode};
+use svclab_rules::cluster::{ObjectName, Protocol, ProxyMode};
 use svclab_rules::infer::{Inferred, InferredPort};
 use svclab_rules::iptables::{ChainHash, ChainKind, Nat, Rule, TableName, Target};
 use svclab_rules::ruleset::Rules;
@@ -19,14 +20,16 @@ fn is_verified(port: &InferredPort) -> bool {
 }
 
 /// Names the Services of ports: as the object with their cluster IP; without a name, as the one with the hash, node port or
-/// address; else by the hash of their chains where it is a usual one and not that of the comment; and as the API accepts it.
-/// Returns what was changed.
+/// address; else by the hash of their chains where it is that of a comment in the rules, or a usual one and not that of the comment; and as the
+/// API accepts it. Returns what was changed.
 pub(super) fn adopt_names(
     inferred: &mut Inferred,
+    parts: &[NodeRules],
     objects: &[(ObjectName, Vec<IpAddr>)],
     service_ports: &[ServicePort],
 ) -> (Vec<String>, Vec<Renamed>) {
     let mut notes = Vec::new();
+    let commented = LazyCell::new(|| commented_names(parts));
     let befores: Vec<(String, bool)> =
         inferred.ports.iter().map(|port| (port.full_name(), port.is_unnamed())).collect();
     for port in &mut inferred.ports {
@@ -48,7 +51,8 @@ pub(super) fn adopt_names(
             continue;
         }
         let is_known = objects.iter().any(|(name, _)| *name == port.service);
-        let usual = port.hash.filter(|_| !is_verified(port) && !is_known).and_then(service_of_hash);
+        let hash = port.hash.filter(|_| !is_verified(port) && !is_known);
+        let usual = hash.and_then(|hash| commented.get(&hash).copied().or_else(|| service_of_hash(hash)));
         if let Some((name, protocol)) = usual {
             port.protocol = protocol;
             let (service, own) =
@@ -66,10 +70,30 @@ pub(super) fn adopt_names(
             port.service = valid;
         }
     }
+    for port in &mut inferred.ports {
+        let valid = valid_port(&port.name);
+        if valid != port.name {
+            notes.push(format!(
+                "port {} of service {} is called {valid}: the API accepts no such name",
+                port.name, port.service
+            ));
+            port.name = valid;
+        }
+    }
     notes.extend(group_unnamed(&mut inferred.ports));
     let renamed = inferred.ports.iter().zip(befores).filter_map(|(port, before)| Renamed::of(port, before)).collect();
     inferred.ports.sort();
     (notes, renamed)
+}
+
+/// The service ports that comments of rules name, by the hashes of their chains: a chain may be shown without a rule that has a comment.
+fn commented_names(parts: &[NodeRules]) -> HashMap<ChainHash, (&str, Protocol)> {
+    let tables = parts.iter().filter_map(|part| part.rules.iptables()).flat_map(|rules| &rules.tables);
+    let rules = tables.flat_map(|table| &table.chains).flat_map(|chain| &chain.rules);
+    let names = rules.filter_map(|rule| rule.comment()?.split(' ').next());
+    let names: BTreeSet<&str> = names.filter(|name| name.contains('/')).collect();
+    let hashed = |name| Protocol::ALL.map(|protocol| (ChainHash::for_service_port(name, protocol), (name, protocol)));
+    names.into_iter().flat_map(hashed).collect()
 }
 
 /// Makes ports without a name that have a cluster IP together with others ports of one Service, as the API has them. Returns what was changed.
@@ -236,6 +260,15 @@ pub(super) fn valid_service(name: &str) -> String {
     let name = valid(name).replace('.', "-");
     let name = if name.starts_with(|first: char| first.is_ascii_digit()) { format!("s-{name}") } else { name };
     let name: String = name.chars().take(MAX_OF_LABEL).collect();
+    name.trim_end_matches('-').to_owned()
+}
+
+/// A name that the API accepts for a port of a Service: one label. A port that is alone has none.
+fn valid_port(name: &str) -> String {
+    if name.is_empty() {
+        return String::new();
+    }
+    let name: String = valid(name).replace('.', "-").chars().take(MAX_OF_LABEL).collect();
     name.trim_end_matches('-').to_owned()
 }
 

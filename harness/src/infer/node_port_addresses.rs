@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use svclab_rules::infer::Inferred;
 
-use super::objects::usual_range;
+use super::usual_ranges::usual_range;
 
 /// Node port addresses in rules that are not the node's.
 #[derive(Debug, Clone, PartialEq, Eq)]

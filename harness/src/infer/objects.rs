@@ -16,6 +16,7 @@ use svclab_rules::compare::Finding;
 
 use super::Assumption;
 use super::endpoint_pods::{EndpointPod, EndpointPods, address_name};
+use super::usual_ranges::{LEAST_LENGTH, around_both, usual_pod_ranges, usual_range, wide, wider};
 use crate::input::{Diagnostics, folder_of};
 use crate::scenario::{LEFT_OUT, NO_EFFECT, Note, Scenario, Tests, cluster, node_port_range, parse_with};
 use crate::text::{counted, list, one_line, path_text};
@@ -150,10 +151,10 @@ fn without_endpoints(cluster: &Cluster) -> Option<String> {
     let without: Vec<&ObjectName> = services.map(|service| &service.name).filter(|name| !with.contains(name)).collect();
     match &*without {
         [] => None,
-        [one] => Some(format!("{one} has no endpoints: no EndpointSlice or Endpoints lists any")),
+        [one] => Some(format!("{one} has no endpoints: the lists of endpoints have none")),
         all => {
             let (count, names) = (counted(all.len(), "Service"), list(all, MAX_NAMED));
-            Some(format!("{count} have no endpoints: no EndpointSlice or Endpoints lists any for {names}"))
+            Some(format!("{count} have no endpoints: the lists of endpoints have none for {names}"))
         }
     }
 }
@@ -344,9 +345,19 @@ impl<'a> Around<'a> {
         let family = Family::of(address);
         let own = usual_range(address);
         let known = self.ranges.values().flatten().filter(|range| Family::of(range.addr()) == family);
-        let joined = known.map(|range| wide(*range, family)).reduce(around_both);
+        let joined = known.map(|range| self.wide(*range)).reduce(around_both);
         let joined = joined.map_or(own, |range| around_both(range, own));
         joined.prefix_len() >= LEAST_LENGTH && !self.others.iter().any(|other| joined.contains(other))
+    }
+
+    /// A range with room for more nodes, without addresses of nodes and services: those may be the start of the same range (kubespray's
+    /// 10.233.0.0/18 and 10.233.64.0/18).
+    fn wide(&self, range: IpNet) -> IpNet {
+        let mut wide = wide(range, Family::of(range.addr()));
+        while wide != range && self.others.iter().any(|other| wide.contains(other)) {
+            wide = IpNet::new_assert(range.addr(), wide.prefix_len() + 1).trunc();
+        }
+        wide
     }
 
     /// Makes a node known, with ranges around addresses of its pods where it has none of their family.
@@ -381,7 +392,7 @@ impl<'a> Around<'a> {
         let of = |family: Family| {
             let is_of_family = move |range: &&IpNet| Family::of(range.addr()) == family;
             let mut known = self.ranges.values().flatten().filter(is_of_family);
-            let range = known.clone().copied().map(|range| wide(range, family)).reduce(around_both)?;
+            let range = known.clone().copied().map(|range| self.wide(range)).reduce(around_both)?;
             let lacks_one = self.ranges.values().any(|ranges| !ranges.iter().any(|range| is_of_family(&range)));
             // A node's range that fills the cluster's leaves no room for those of others.
             Some(if lacks_one && known.any(|known| *known == range) { wider(range) } else { range })
@@ -446,50 +457,11 @@ impl<'a> Around<'a> {
     }
 }
 
-/// The usual ranges of pods: flannel's and kind's, k3s's, Calico's, and those of IPv6. The first without an address of a node or Service is assumed.
-const USUAL_POD_RANGES: [&str; 5] =
-    ["10.244.0.0/16", "10.42.0.0/16", "192.168.0.0/16", "fd00:10:244::/48", "fd00:10:42::/48"];
-
-/// The usual ranges of pods of a family.
-pub(super) fn usual_pod_ranges(family: Family) -> impl Iterator<Item = IpNet> {
-    let all = USUAL_POD_RANGES.iter().filter_map(|range| range.parse::<IpNet>().ok());
-    all.filter(move |range| Family::of(range.addr()) == family)
-}
-
 /// The usual ranges of cluster IPs: the defaults of a scenario.
 const USUAL_SERVICE_RANGES: [&str; 2] = ["10.96.0.0/12", "fd00:10:96::/112"];
-
-/// The length of the widest range that is assumed for pods: that of the widest private one.
-pub(super) const LEAST_LENGTH: u8 = 8;
-
-/// The usual range of a node that an address is in.
-pub(super) fn usual_range(address: IpAddr) -> IpNet {
-    IpNet::new_assert(address, if address.is_ipv4() { 24 } else { 64 }).trunc()
-}
 
 /// The addresses of a Service.
 pub(super) fn service_addresses(service: &Service) -> impl Iterator<Item = IpAddr> {
     let balanced = service.load_balancer.iter().map(|ingress| ingress.ip);
     service.cluster_ips.iter().chain(&service.external_ips).copied().chain(balanced)
-}
-
-/// A range with room for more nodes.
-pub(super) fn wide(range: IpNet, family: Family) -> IpNet {
-    let most = if family == Family::Ipv4 { 16 } else { 48 };
-    IpNet::new_assert(range.addr(), range.prefix_len().min(most)).trunc()
-}
-
-/// The range with 16 times the addresses.
-fn wider(range: IpNet) -> IpNet {
-    IpNet::new_assert(range.addr(), range.prefix_len().saturating_sub(4)).trunc()
-}
-
-/// The smallest range that holds two of the same family.
-pub(super) fn around_both(one: IpNet, other: IpNet) -> IpNet {
-    let mut range = one;
-    while !range.contains(&other) {
-        let Some(wider) = range.supernet() else { break };
-        range = wider;
-    }
-    range
 }

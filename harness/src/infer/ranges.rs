@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use svclab_rules::cluster::Family;
 
-use super::objects::wide;
+use super::usual_ranges::wide;
 
 /// The lengths of ranges that are tried, the usual one first.
 const LENGTHS: [(Family, &[u8]); 2] =

@@ -12,9 +12,9 @@ use svclab_rules::cluster::Family;
 
 use super::accessors::{ips, node_ips, node_ranges, own_name, service_ips, set_ranges};
 use super::merge::Objects;
-use super::objects::{usual_range, wide};
 use super::owners::Owners;
 use super::rules::Dump;
+use super::usual_ranges::{usual_range, wide};
 use crate::evidence::{Contents, Evidence, Route, find_host};
 use crate::scenario::{Cni, CniKind, Overlay};
 use crate::text::{counted, list, one_line};

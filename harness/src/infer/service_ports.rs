@@ -114,8 +114,9 @@ pub(super) fn complete(inferred: &mut Inferred, known: &[ServicePort]) {
 pub(super) fn usual_numbers(name: &str) -> Option<(u16, u16)> {
     match name {
         "kube-system/kube-dns:metrics" => Some((9153, 9153)),
-        _ if is_api_server(name) => Some((443, 6443)),
+        // OpenShift 3 has ports for DNS in the API server's Service.
         _ if name.ends_with(":dns") || name.ends_with(":dns-tcp") => Some((53, 53)),
+        _ if is_api_server(name) => Some((443, 6443)),
         _ => None,
     }
 }

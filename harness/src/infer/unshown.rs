@@ -4,7 +4,7 @@
 //! `grep KUBE-SVC` of kube-proxy up to 1.22 shows `-A KUBE-SVC-X --probability 0.5 -j KUBE-SEP-Y`, and neither KUBE-SEP-Y nor a comment with its
 //! address.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, SocketAddr};
 
 use ipnet::IpNet;
@@ -13,8 +13,8 @@ use svclab_rules::infer::{Infer, Inferred, InferredPort};
 use svclab_rules::iptables::{Chain, ChainHash, ChainKind, Rule, RuleSet, TableName, Target, parse_rule};
 use svclab_rules::ruleset::Rules;
 
-use super::objects::{LEAST_LENGTH, around_both, usual_pod_ranges, wide};
 use super::service_ports::{is_api_server, usual_numbers};
+use super::usual_ranges::{LEAST_LENGTH, around_both, usual_pod_ranges, wide};
 use crate::evidence::{NodeRules, service_of_hash};
 use crate::scenario::NODE_RANGES;
 use crate::text::counted;
@@ -54,7 +54,7 @@ pub(super) fn add(set: &mut NodeRules) -> Vec<Unshown> {
     let mut taken = taken(&inferred, family);
     let near = inferred.proxy.local_sources.iter().find(|range| Family::of(range.addr()) == family).copied();
     let near = near.or_else(|| far_from_usual(&inferred, family));
-    let services: BTreeSet<ChainHash> = wanted.values().map(|(service, _)| *service).collect();
+    let services: BTreeSet<ChainHash> = wanted.iter().map(|one| one.service).collect();
     let usual = |hash: &ChainHash| usual_numbers(&name_of_port(&inferred, *hash)?).map(|(_, target)| target);
     let ports: BTreeMap<ChainHash, u16> =
         services.iter().zip(PORT..).map(|(hash, port)| (*hash, usual(hash).unwrap_or(port))).collect();
@@ -62,19 +62,19 @@ pub(super) fn add(set: &mut NodeRules) -> Vec<Unshown> {
     let machines: BTreeSet<ChainHash> = services.into_iter().filter(is_machine).collect();
     let mut found = Vec::new();
     for (is_machine, is_local) in [(true, false), (false, true), (false, false)] {
-        let of_kind = wanted.iter().filter(|(_, (service, local))| match machines.contains(service) {
+        let of_kind = wanted.iter().filter(|one| match machines.contains(&one.service) {
             true => is_machine,
-            false => !is_machine && *local == is_local,
+            false => !is_machine && one.is_local == is_local,
         });
         let mut of_kind = of_kind.take(MAX).peekable();
         let own = || if is_machine { machines_near(family, &taken) } else { free(family, near, &taken) };
         let Some(range) = of_kind.peek().and_then(|_| own()) else { continue };
         let addresses = range.hosts().skip(9);
-        found.extend(of_kind.zip(addresses).map(|((own, (service, _)), ip)| Unshown {
-            service: *service,
-            own: *own,
+        found.extend(of_kind.zip(addresses).map(|(one, ip)| Unshown {
+            service: one.service,
+            own: one.own,
             is_declared: false,
-            address: SocketAddr::new(ip, ports.get(service).copied().unwrap_or(PORT)),
+            address: SocketAddr::new(ip, ports.get(&one.service).copied().unwrap_or(PORT)),
         }));
         taken.push(range);
     }
@@ -113,9 +113,17 @@ fn name_of(endpoint: &Unshown) -> String {
     format!("{}{}", ChainKind::Endpoint.prefix(), endpoint.own)
 }
 
-/// The endpoints to which rules of services lead, each with its service and whether the policy Local leads there.
-fn wanted(rules: &RuleSet, is_whole: &dyn Fn(&str) -> bool) -> BTreeMap<ChainHash, (ChainHash, bool)> {
-    let mut wanted: BTreeMap<ChainHash, (ChainHash, bool)> = BTreeMap::new();
+/// An endpoint that gets an address.
+struct Wanted {
+    own: ChainHash,
+    service: ChainHash,
+    /// Whether the policy Local leads there.
+    is_local: bool,
+}
+
+/// The endpoints to which rules of services lead, in the order of the rules: kube-proxy sorts endpoints by address.
+fn wanted(rules: &RuleSet, is_whole: &dyn Fn(&str) -> bool) -> Vec<Wanted> {
+    let (mut wanted, mut positions): (Vec<Wanted>, HashMap<ChainHash, usize>) = (Vec::new(), HashMap::new());
     let Some(nat) = rules.table(TableName::Nat) else { return wanted };
     // What a chain marks or translates shows the address.
     let shows = |chain: &Chain| {
@@ -134,7 +142,11 @@ fn wanted(rules: &RuleSet, is_whole: &dyn Fn(&str) -> bool) -> BTreeMap<ChainHas
             if is_cut || names_it || is_whole(next) || nat.chain(next).is_some_and(shows) {
                 continue;
             }
-            wanted.entry(own).or_insert((service, false)).1 |= is_local.is_some();
+            let at = *positions.entry(own).or_insert(wanted.len());
+            match wanted.get_mut(at) {
+                Some(known) => known.is_local |= is_local.is_some(),
+                None => wanted.push(Wanted { own, service, is_local: is_local.is_some() }),
+            }
         }
     }
     wanted

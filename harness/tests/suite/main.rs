@@ -10,6 +10,7 @@
 mod affinity;
 mod anonymize;
 mod as_a_library;
+mod assumed_services;
 mod assumed_settings;
 mod book;
 mod bounds;

@@ -48,16 +48,22 @@ pub(super) fn read(rules: &RuleSet) -> Inferred {
         }
         // If KUBE-SERVICES is not in the text, a service may appear only in its endpoints' chains.
         let is_listed = nat.chain("KUBE-SERVICES").is_some();
-        for Orphan { port, name, protocol, endpoint } in orphans(nat) {
+        for Orphan { port, name, protocol, endpoint, records_clients } in orphans(nat) {
             if is_listed && !reader.ports.contains_key(&port) {
                 continue;
             }
             reader.names.entry(port).or_insert(name);
-            reader.port(port, Some(protocol)).endpoints.insert(endpoint);
+            let port = reader.port(port, Some(protocol));
+            port.endpoints.insert(endpoint);
+            // The rules that would show the timeout are not in the text.
+            port.affinity = port.affinity.or(records_clients.then_some(DEFAULT_AFFINITY_TIMEOUT));
         }
     }
     reader.finish()
 }
+
+/// The timeout of session affinity in seconds, where a Service gives none: the API's default.
+const DEFAULT_AFFINITY_TIMEOUT: u32 = 10_800;
 
 struct Reader<'a> {
     family: Family,

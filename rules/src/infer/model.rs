@@ -115,6 +115,16 @@ impl InferredPort {
         self.service.name.starts_with(UNNAMED)
     }
 
+    /// Returns whether rules show no more of it than a chain without rules: of a text that is cut, what it serves is unknown.
+    pub fn is_name_alone(&self) -> bool {
+        let mut addresses = self.cluster_ips.iter().chain(&self.external_ips).chain(&self.load_balancer);
+        let has_endpoints = !self.endpoints.is_empty()
+            || !self.local.is_empty()
+            || !self.unshown_endpoints.is_empty()
+            || self.has_endpoints_elsewhere;
+        addresses.next().is_none() && self.node_port.is_none() && !has_endpoints
+    }
+
     /// Returns the names that may be hashed in the names of its chains: up to 1.18 the name of an unnamed port ended in a colon.
     pub fn hashed_names(&self) -> Vec<String> {
         let full = self.full_name();

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use crate::chains::iptables::{NAMING, destination, host, probability, service_in};
 use crate::cluster::Protocol;
-use crate::iptables::{Chain, ChainHash, ChainKind, Match, Rule, Table};
+use crate::iptables::{Chain, ChainHash, ChainKind, Match, RecentAction, Rule, Table};
 
 /// An endpoint and its service port.
 pub(super) struct Orphan {
@@ -15,6 +15,8 @@ pub(super) struct Orphan {
     pub(super) name: String,
     pub(super) protocol: Protocol,
     pub(super) endpoint: SocketAddr,
+    /// Whether its chain records clients for session affinity.
+    pub(super) records_clients: bool,
 }
 
 /// Finds endpoints whose chains no rule jumps to and whose service's chain lacks rules. If a service's chain balances all connections, such
@@ -70,7 +72,9 @@ impl Search<'_> {
             }
         }?;
         let port = ChainHash::for_service_port(name, *protocol);
-        Some(Orphan { port, name: service.to_owned(), protocol: *protocol, endpoint })
+        let records = |one: &Match| matches!(one, Match::Recent(recent) if recent.action.value == RecentAction::Set);
+        let records_clients = chain.rules.iter().flat_map(|rule| &rule.matches).any(records);
+        Some(Orphan { port, name: service.to_owned(), protocol: *protocol, endpoint, records_clients })
     }
 
     /// Returns the endpoint at an address whose chain has a hash.

@@ -95,6 +95,16 @@ impl Dump {
         merged
     }
 
+    /// Keeps Services of which an excerpt shows the names of chains alone, behind which it was cut: they have endpoints that it does not show. In
+    /// whole rules, such chains are left over.
+    pub(in crate::infer) fn keep_cut_services(&mut self) {
+        let cut = self.parts.iter().filter(|part| !part.has_translations());
+        let families: BTreeSet<Family> = cut.filter_map(|part| Some(part.rules.iptables()?.family)).collect();
+        for port in self.inferred.ports.iter_mut().filter(|port| port.is_name_alone()) {
+            port.unshown_endpoints.extend(port.families.intersection(&families).copied().collect::<Vec<_>>());
+        }
+    }
+
     /// The pod ranges of the node, first what rules or routes say: flannel's rule, the route of a pod bridge, else the range of local pods.
     pub(super) fn own_ranges(&self, pods: &BTreeSet<IpAddr>, node_range: Option<IpNet>) -> Vec<IpNet> {
         let has_pods = |range: &IpNet| pods.iter().any(|ip| range.contains(ip));

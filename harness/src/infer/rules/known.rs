@@ -7,7 +7,7 @@ use ipnet::IpNet;
 use svclab_rules::cluster::Family;
 use svclab_rules::infer::{Inferred, InferredPort};
 
-use super::super::objects::{usual_range, wide};
+use super::super::usual_ranges::{usual_range, wide};
 use super::dump::Dump;
 use super::machine::Machine;
 use super::shown_nodes::ShownNodes;

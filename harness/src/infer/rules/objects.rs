@@ -129,7 +129,7 @@ fn services(inferred: &Inferred) -> BTreeMap<&ObjectName, Vec<&InferredPort>> {
 /// The port of a Service, or the usual one. Where only its node port is known, it is reached at that everywhere.
 fn number_of(port: &InferredPort) -> Option<u16> {
     let target = port.endpoints.iter().chain(&port.local).next().map(SocketAddr::port);
-    let usual = usual_numbers(&port.full_name()).map(|(number, _)| number);
+    let usual = usual_numbers(&port.full_name()).map(|(number, _)| number).filter(|_| !port.is_name_alone());
     port.port.or(usual).or(port.node_port).or(target)
 }
 
@@ -151,7 +151,7 @@ fn service(name: &ObjectName, ports: &[&InferredPort], mode: ProxyMode) -> Value
     let policy = |is_local: bool| if is_local { "Local" } else { "Cluster" };
     let mut spec = json!({
         "type": kind,
-        "ports": ports.iter().map(|port| port_of(port)).collect::<Vec<_>>(),
+        "ports": ports.iter().zip(numbers(ports)).map(|(port, number)| port_of(port, number)).collect::<Vec<_>>(),
         "internalTrafficPolicy": policy(ports.iter().any(|port| port.is_internal_local)),
     });
     if let Some(first) = cluster_ips.first() {
@@ -203,9 +203,20 @@ fn once<'a, T: Copy + Ord + 'a>(all: impl Iterator<Item = &'a T>) -> Vec<T> {
     all.copied().filter(|one| known.insert(*one)).collect()
 }
 
-fn port_of(port: &InferredPort) -> Value {
+/// The numbers of a Service's ports: where one is not shown and another port of the protocol has it, the next that none has.
+fn numbers(ports: &[&InferredPort]) -> Vec<Option<u16>> {
+    let mut used: BTreeSet<_> = ports.iter().filter_map(|port| Some((port.protocol, port.port?))).collect();
+    let free = |port: &&InferredPort| {
+        let usual = number_of(port)?;
+        let mut all = (usual..=u16::MAX).chain(1..usual);
+        port.port.or_else(|| all.find(|number| used.insert((port.protocol, *number))))
+    };
+    ports.iter().map(free).collect()
+}
+
+fn port_of(port: &InferredPort, number: Option<u16>) -> Value {
     let target = port.endpoints.iter().chain(&port.local).next().map(SocketAddr::port);
-    let mut written = json!({"port": number_of(port), "protocol": port.protocol.as_str().to_uppercase()});
+    let mut written = json!({"port": number, "protocol": port.protocol.as_str().to_uppercase()});
     if !port.name.is_empty() {
         written["name"] = json!(port.name);
     }

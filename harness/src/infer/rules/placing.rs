@@ -7,7 +7,7 @@ use ipnet::IpNet;
 use svclab_rules::cluster::Family;
 
 use super::super::node_port_addresses::own_addresses;
-use super::super::objects::wide;
+use super::super::usual_ranges::wide;
 use super::dump::Dump;
 use super::known::Known;
 use super::machine::Machine;

@@ -17,7 +17,8 @@ use super::surroundings::Surroundings;
 use crate::evidence::{NodeRules, Release};
 use crate::infer::Assumption;
 use crate::infer::merge::Objects;
-use crate::infer::objects::{cluster_cidrs, wide};
+use crate::infer::objects::cluster_cidrs;
+use crate::infer::usual_ranges::wide;
 use crate::text::{counted, one_line};
 
 /// Sets the configuration whose rules are the closest to those of dumps, and of these the release that the text names; returns the

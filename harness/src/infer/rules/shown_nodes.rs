@@ -7,7 +7,7 @@ use ipnet::IpNet;
 
 use super::super::accessors::{endpoint_ips, ips, node_ips, node_ranges, own_name, serving_ips};
 use super::super::merge::Objects;
-use super::super::objects::usual_range;
+use super::super::usual_ranges::usual_range;
 
 /// The nodes of addresses, as objects show them.
 pub(super) struct ShownNodes {

@@ -20,7 +20,7 @@ pub(super) struct Endpoints<'a> {
 
 impl Endpoints<'_> {
     pub(super) fn add_to(self, port: &mut InferredPort) {
-        let lost: Vec<SocketAddr> = self.lost.iter().take(MAX_LOST).map(|lost| self.recovered(*lost, port)).collect();
+        let lost = self.recovered(port);
         let (names, protocol, mut also) = (port.hashed_names(), port.protocol, Vec::new());
         let all = if self.policy == Policy::Cluster { &mut port.endpoints } else { &mut port.local };
         for endpoint in &self.endpoints {
@@ -33,15 +33,26 @@ impl Endpoints<'_> {
         port.affinity = port.affinity.or(self.affinity);
     }
 
-    /// Returns the endpoint that a chain was created for: from the address that it marks and the hash in its name, otherwise with the port
-    /// of the other endpoints.
-    fn recovered(&self, (ip, hash): (IpAddr, Option<ChainHash>), port: &InferredPort) -> SocketAddr {
-        let likely: Vec<u16> = self.endpoints.iter().map(|endpoint| endpoint.to.port()).chain(port.port).collect();
+    /// Returns the endpoints that chains without DNAT were created for: from the address that each marks and the hash in its name, otherwise with
+    /// the port of the other endpoints.
+    fn recovered(&self, port: &InferredPort) -> Vec<SocketAddr> {
+        let mut likely: Vec<u16> = self.endpoints.iter().map(|endpoint| endpoint.to.port()).chain(port.port).collect();
         let names = port.hashed_names();
-        let is_it =
-            |number: &u16| hash.is_some_and(|hash| is_of(hash, &names, port.protocol, SocketAddr::new(ip, *number)));
-        let by_hash = hash.and_then(|_| likely.iter().copied().chain(1..=u16::MAX).find(is_it));
-        SocketAddr::new(ip, by_hash.or(likely.first().copied()).unwrap_or(80))
+        // If no port fits an endpoint, another name was hashed, and none fits the others.
+        let mut may_fit = !port.is_unnamed();
+        let mut recovered = Vec::new();
+        for (ip, hash) in self.lost.iter().copied().take(MAX_LOST) {
+            let is_it = |number: &u16| {
+                hash.is_some_and(|hash| is_of(hash, &names, port.protocol, SocketAddr::new(ip, *number)))
+            };
+            let search = || likely.iter().chain(&USUAL).copied().chain(1..=u16::MAX).find(is_it);
+            let by_hash = if may_fit && hash.is_some() { search() } else { None };
+            may_fit &= by_hash.is_some() || hash.is_none();
+            likely.extend(by_hash.filter(|found| !likely.contains(found)));
+            let first = by_hash.or(likely.first().copied());
+            recovered.push(SocketAddr::new(ip, first.unwrap_or(80)));
+        }
+        recovered
     }
 }
 
@@ -71,6 +82,9 @@ fn is_of(hash: ChainHash, names: &[String], protocol: Protocol, to: SocketAddr) 
 
 /// Maximum number of endpoints whose port is searched by hash.
 const MAX_LOST: usize = 64;
+
+/// The ports that are tried first.
+const USUAL: [u16; 8] = [8080, 80, 443, 8443, 53, 9153, 6443, 9090];
 
 /// Returns the endpoints of all groups, and the affinity timeouts.
 pub(super) fn endpoints<'a>(reading: &impl Reading<'a>) -> Vec<Endpoints<'a>> {

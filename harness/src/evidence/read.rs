@@ -24,16 +24,44 @@ use crate::text::counted;
 /// The most pieces of a text: a dump has hundreds. Headings without contents, one on a line, would take 200 times the memory of their text.
 const MAX_PIECES: usize = 100_000;
 
+/// The most lines that cannot be read. Each is tried as a line of every format, and a text with so many is not evidence.
+const MAX_UNREAD: usize = 20_000;
+
+/// The length of the part of a text that is read first, to find out that it is not evidence.
+const FIRST_PART: usize = 8 << 20;
+
 /// Reads a text of any kind. It never fails: what is not evidence is prose, and what cannot be read is listed.
 pub fn read(text: &str) -> Evidence {
-    read_pieces(text, MAX_PIECES)
+    read_up_to(text, Limits { pieces: MAX_PIECES, unread: MAX_UNREAD, first_part: FIRST_PART })
 }
 
-/// Reads a text up to a number of pieces.
-pub(super) fn read_pieces(text: &str, limit: usize) -> Evidence {
+/// How much of a text is read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// The most pieces.
+    pub(super) pieces: usize,
+    /// The most lines that cannot be read.
+    pub(super) unread: usize,
+    /// The length of the part that is read first.
+    pub(super) first_part: usize,
+}
+
+/// Reads a text up to limits.
+pub(super) fn read_up_to(text: &str, limits: Limits) -> Evidence {
     if let Some(evidence) = whole(text) {
         return evidence;
     }
+    let first = text.floor_char_boundary(limits.first_part);
+    if let Some(end) = text[first..].find('\n').map(|end| first + end + 1).filter(|end| *end < text.len())
+        && let (evidence, true) = read_lines(&text[..end], limits, text[end..].lines().count())
+    {
+        return evidence;
+    }
+    read_lines(text, limits, 0).0
+}
+
+/// Reads a text that more lines follow. Returns whether a limit is reached.
+fn read_lines(text: &str, limits: Limits, following: usize) -> (Evidence, bool) {
     let mut lines = lines(text);
     peel(&mut lines);
     wrapped_nft::join(&mut lines);
@@ -55,16 +83,22 @@ pub(super) fn read_pieces(text: &str, limit: usize) -> Evidence {
         is_adjacent: false,
     };
     let mut at = 0;
-    while at < lines.len() && reader.evidence.pieces.len() < limit {
+    let is_within = |found: &Evidence| found.pieces.len() < limits.pieces && found.unread.len() < limits.unread;
+    while at < lines.len() && is_within(&reader.evidence) {
         at += reader.next(&lines, at);
     }
-    if let Some(line) = lines.get(at) {
-        let rest = counted(lines.len() - at, "line");
-        let reason = format!("the text has more than {limit} pieces: {rest} from here on not read");
+    let rest = lines.get(at);
+    if let Some(line) = rest {
+        let rest = counted(lines.len() - at + following, "line");
+        let what = match reader.evidence.pieces.len() < limits.pieces {
+            true => format!("{} lines that cannot be read", limits.unread),
+            false => format!("{} pieces", limits.pieces),
+        };
+        let reason = format!("the text has more than {what}: {rest} from here on not read");
         reader.evidence.unread.push(Unread { file: None, line: line.number, text: line.shown(), reason });
     }
     families::assign(&mut reader.evidence, None);
-    reader.evidence
+    (reader.evidence, rest.is_some())
 }
 
 /// A file of one format without a mistake, which is read at once.

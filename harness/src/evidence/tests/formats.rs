@@ -200,13 +200,29 @@ fn a_shortened_rule_is_not_a_cut() {
 /// What is not read is listed, also where a text has more pieces than any dump.
 #[test]
 fn the_rest_of_a_text_with_too_many_pieces_is_unread() {
-    let evidence = read::read_pieces("chain a {\nchain a {\nchain a {\nchain a {\n", 2);
+    let limits = read::Limits { pieces: 2, unread: 100, first_part: 1 << 20 };
+    let evidence = read::read_up_to("chain a {\nchain a {\nchain a {\nchain a {\n", limits);
     assert_eq!(evidence.pieces.len(), 2);
     let [rest] = evidence.unread.as_slice() else { panic!("{:?}", evidence.unread) };
     assert_eq!(
         (rest.line, rest.reason.as_str()),
         (3, "the text has more than 2 pieces: 2 lines from here on not read")
     );
+}
+
+/// Text that is not evidence ends the reading in its first part; the lines behind that are counted.
+#[test]
+fn the_rest_of_a_text_with_too_many_unread_lines_is_unread() {
+    let text = "-A A -j\nWe saw this.\n\n".repeat(100);
+    for first_part in [100, 1 << 20] {
+        let evidence = read::read_up_to(&text, read::Limits { pieces: 100, unread: 3, first_part });
+        let [.., rest] = evidence.unread.as_slice() else { panic!("{:?}", evidence.unread) };
+        let reason = format!(
+            "the text has more than 3 lines that cannot be read: {} lines from here on not read",
+            301 - rest.line
+        );
+        assert_eq!((evidence.unread.len(), &rest.reason), (4, &reason));
+    }
 }
 
 /// A report of a line with thousands of rules has each part once, not the whole line each time.

@@ -14,25 +14,66 @@ const BEFORE: [&str; 6] = [
     "kubeproxyversion:",
 ];
 
-/// The releases that lines name.
+/// The releases that lines name: first those of fields, then that of sentences, if these name only one.
 pub(super) fn find(text: &str) -> Vec<Release> {
-    let of_line = |(line, text): (usize, &str)| {
-        let version = version_in(text).or_else(|| version_of_proxy(text))?;
-        Some(Release { file: None, line, version, node: None })
-    };
-    (1..).zip(text.lines()).filter_map(of_line).collect()
+    let (mut stated, mut mentioned) = (Vec::new(), Vec::new());
+    for (line, text) in (1..).zip(text.lines()).filter(|(_, text)| text.contains("1.")) {
+        let of = |version: Profile| Release { file: None, line, version, node: None };
+        match version_in(text).or_else(|| version_of_proxy(text)) {
+            Some(version) => stated.push(of(version)),
+            None => mentioned.extend(version_in_sentence(text).map(of)),
+        }
+    }
+    // Which of several is the node's, a sentence does not say.
+    let is_one = mentioned.iter().all(|one: &Release| one.version == mentioned[0].version);
+    stated.extend(mentioned.into_iter().filter(|_| is_one));
+    stated
 }
+
+/// The longest line that may name a release, in bytes.
+const MAX_LINE: usize = 400;
 
 fn version_in(line: &str) -> Option<Profile> {
     let start = line.bytes().position(|byte| byte.is_ascii_alphanumeric())?;
-    let rest = line.get(start..).filter(|rest| rest.len() < 400)?;
+    let rest = line.get(start..).filter(|rest| rest.len() < MAX_LINE)?;
+    // Markdown's marks stand anywhere in such a line.
+    let rest: String = rest.chars().filter(|letter| !"*`".contains(*letter)).collect();
     let is_before = |words: &&str| rest.get(..words.len()).is_some_and(|own| own.eq_ignore_ascii_case(words));
-    let template = "kubernetes version (use `kubectl version`):";
+    let template = "kubernetes version (use kubectl version):";
     let words = BEFORE.iter().copied().chain([template]).find(is_before)?;
     // `version.Info{Major:"1", Minor:"29", GitVersion:"v1.29.3", ...}` of older clients.
     let rest = rest[words.len()..].split_once("GitVersion:").map_or(&rest[words.len()..], |(_, rest)| rest);
     let mut words = rest.split(|letter: char| letter.is_whitespace() || "\",`*()".contains(letter));
     words.find_map(|word| word.trim_end_matches('.').parse().ok())
+}
+
+/// What a sentence calls the release of a cluster or its kube-proxy by, in small letters.
+const NAMES: [&str; 3] = ["kubernetes", "k8s", "kube-proxy"];
+
+/// Words of sentences about other releases than that of the cluster, in small letters: anywhere, and right before the name.
+const OF_OTHERS: [&str; 8] =
+    ["upgrade", "upgraded", "upgrading", "fixed", "introduced", "removed", "changed", "client"];
+const BEFORE_OTHERS: [&str; 6] = ["since", "until", "before", "after", "from", "than"];
+
+/// The release in a sentence: `kube-proxy v1.33.2`, `Kubernetes version 1.27.3`.
+fn version_in_sentence(line: &str) -> Option<Profile> {
+    let names_one = ["ubernetes", "ube-proxy", "8s"].iter().any(|name| line.contains(name));
+    let line = Some(line.trim()).filter(|line| names_one && line.len() < MAX_LINE)?.to_lowercase();
+    let is_mark = |letter: char| letter.is_whitespace() || ",;:()*`\"'|".contains(letter);
+    let words: Vec<&str> = line.split(is_mark).filter(|word| !word.is_empty()).collect();
+    let release = |word: &str| -> Option<Profile> {
+        let word = word.trim_end_matches('.');
+        (word.starts_with("v1.") || word.starts_with("1.") && word.matches('.').count() == 2)
+            .then(|| word.parse().ok())
+            .flatten()
+    };
+    let mut all = words.iter().enumerate().filter_map(|(at, word)| Some((at, release(word)?)));
+    let (at, version) = all.next().filter(|_| all.next().is_none())?;
+    let mut before = words[..at].iter().rev().skip_while(|word| matches!(**word, "version" | "is"));
+    let is_named = before.next().is_some_and(|word| NAMES.contains(word));
+    let is_other = words.iter().any(|word| OF_OTHERS.contains(word))
+        || before.next().is_some_and(|word| BEFORE_OTHERS.contains(word));
+    (is_named && !is_other).then_some(version)
 }
 
 /// What is before the release in kube-proxy's log, and in the name of its image.
@@ -92,8 +133,27 @@ mod tests {
     )]
     #[case("Client Version: v1.30.0", None)]
     #[case("Kustomize Version: v5.0.4", None)]
+    #[case("**Kubernetes version**: 1.33.2", Some("1.33.2"))]
     #[case("we upgraded from 1.28", None)]
     fn releases_are_found(#[case] line: &str, #[case] expected: Option<&str>) {
         assert_eq!(version_in(line).map(|version| version.to_string()).as_deref(), expected);
+    }
+    #[rstest]
+    #[case("This is kube-proxy v1.33.2 in iptables mode.", Some("1.33.2"))]
+    #[case("Kubernetes v1.27.3", Some("1.27.3"))]
+    #[case("- OS: Debian 12, Kubernetes version 1.29.4, Calico v3.27.0", Some("1.29.4"))]
+    #[case("It was fixed in Kubernetes v1.28.2.", None)]
+    #[case("kube-proxy v1.30.1 works, kube-proxy v1.33.2 does not", None)]
+    #[case("Kubernetes 1.30 changed nothing", None)]
+    #[case("Calico v1.27.3", None)]
+    fn releases_are_found_in_sentences(#[case] line: &str, #[case] expected: Option<&str>) {
+        assert_eq!(version_in_sentence(line).map(|version| version.to_string()).as_deref(), expected);
+    }
+
+    #[test]
+    fn a_field_comes_before_sentences_and_sentences_that_differ_name_none() {
+        let versions = |text: &str| find(text).iter().map(|one| one.version.to_string()).collect::<Vec<_>>();
+        assert_eq!(versions("On Kubernetes v1.27.3.\nServer Version: v1.29.4\n"), ["1.29.4", "1.27.3"]);
+        assert_eq!(versions("On Kubernetes v1.27.3.\nOn Kubernetes v1.28.0.\n"), [""; 0]);
     }
 }

@@ -65,7 +65,7 @@ struct PieceOf<'a> {
     rules: usize,
     /// How many Kubernetes objects it has.
     objects: usize,
-    /// How many entries it has that are neither: connections, routes, log lines.
+    /// How many entries it has that are neither: connections, routes, log lines, elements of a set or map that is listed alone.
     entries: usize,
     /// The command that printed it, if it is shown.
     #[serde(skip_serializing_if = "Option::is_none")]

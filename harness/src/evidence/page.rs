@@ -73,4 +73,16 @@ mod tests {
         let page = render(Path::new("dump"), &read(&text), Settings::default());
         assert!(page.contains("not read: 1 line") && page.len() < 2_000, "{page}");
     }
+    #[test]
+    fn a_map_that_is_listed_alone_is_not_empty() {
+        let map = |elements: &str| {
+            let text = format!(
+                "table ip kube-proxy {{\n\tmap service-ips {{\n\t\ttype ipv4_addr . inet_proto . inet_service : verdict\n{elements}\t}}\n}}\n"
+            );
+            render(Path::new("dump"), &read(&text), Settings::default())
+        };
+        let page = map("\t\telements = { 10.96.0.10 . tcp . 80 : goto service-CDGGSHYL-default/web/tcp/http }\n");
+        assert!(page.contains("nft list ruleset: 1 record"), "{page}");
+        assert!(map("").contains("nft list ruleset: empty"));
+    }
 }

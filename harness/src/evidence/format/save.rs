@@ -1,5 +1,7 @@
 //! `iptables-save`, whole, grepped or with counters; `iptables -S`; rules as kube-proxy's log has them.
 
+mod hidden;
+
 use std::borrow::Cow;
 use std::collections::HashSet;
 
@@ -82,7 +84,7 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
     let table = context.command.as_ref().and_then(|command| command.table());
     let is_listed = logical.iter().any(|(_, text)| is_heading_of_rules(text.trim()));
     let has_table = logical.iter().any(|(_, text)| text.trim_start().starts_with('*'));
-    let logical = if has_table { logical } else { shown_once(logical) };
+    let mut logical = if has_table { logical } else { shown_once(logical) };
     let table = if is_listed && !has_table { table.or_else(|| table_of(&logical)) } else { table };
     let excerpt = parse_likelier_family(&logical, table, family.unwrap_or(Family::Ipv4));
     let mut block_unread = unread;
@@ -113,6 +115,10 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
     let tables = parsed.rules.tables.iter();
     let chains = tables.flat_map(|table| table.chains.iter().map(|chain| (table.name.as_str(), &*chain.name)));
     let is_broken = context.has_gap || !block_unread.is_empty() || logical.iter().any(|(_, text)| text == ELLIPSIS);
+    if filter == Filter::None && hidden::hides_rules(&parsed.rules) {
+        coverage = Coverage::default();
+        logical.retain(|(_, text)| is_rule(text.trim_start()));
+    }
     if let Some(patterns) = common(&logical).filter(|_| filter == Filter::None && !is_broken) {
         coverage.add_possible_filter(patterns);
     }
@@ -384,7 +390,7 @@ pub(in super::super) fn whole(text: &str) -> Option<Contents> {
     let of_named = named.and_then(|family| iptables::parse(text, family).ok());
     let rules = of_named.or_else(|| iptables::parse_either_family(text).ok())?;
     let has_hook = |table: &iptables::Table| table.chains.iter().any(|chain| chain.policy.is_some());
-    if !rules.rules.tables.iter().all(has_hook) {
+    if !rules.rules.tables.iter().all(has_hook) || hidden::hides_rules(&rules.rules) {
         return None;
     }
     let count = rules.rules.tables.iter().flat_map(|table| &table.chains).map(|chain| chain.rules.len()).sum();

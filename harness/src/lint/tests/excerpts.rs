@@ -63,3 +63,19 @@ fn the_output_of_a_filter_that_was_shortened_is_no_evidence_of_absence() {
     assert_eq!(missing(&shortened), 0, "{:?}", lint(&read(&shortened)));
     assert!(ids(&shortened).contains(&"cut-off"));
 }
+
+/// Headings of all chains, and no rule of any endpoint's chain, nor of those that mark and masquerade: a filter chose lines.
+#[rstest]
+fn rules_that_a_filter_hid_behind_headings_are_not_missing(#[values("", "$ cat rules.txt\n")] command: &str) {
+    let shown = |line: &&str| !line.starts_with("-A") || line.contains("KUBE-SVC") || line.contains("KUBE-SERVICES");
+    let file = "../rules/tests/golden/clusterip-three-endpoints/v1.32-iptables/iptables-save.txt";
+    let whole = std::fs::read_to_string(file).unwrap();
+    let text: String = whole.lines().filter(shown).map(|line| format!("{line}\n")).collect();
+    let found = lint(&read(&format!("{command}{text}")));
+    assert!(found.iter().all(|finding| finding.severity > Severity::Error), "{found:#?}");
+    // One endpoint's chain that lost its rules is a defect.
+    let lost: String =
+        whole.lines().filter(|line| !line.starts_with("-A KUBE-SEP-IQ")).map(|line| format!("{line}\n")).collect();
+    let found = lint(&read(&lost));
+    assert!(found.iter().any(|finding| finding.id == "broken-balancing"), "{found:#?}");
+}

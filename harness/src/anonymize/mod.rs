@@ -93,7 +93,11 @@ pub fn anonymize_texts(texts: &[Text], seed: Option<&str>) -> Anonymized {
 /// A text with the lines joined that a terminal wrapped, and what it shows: parts of names and addresses at the ends of lines would be
 /// recognised only by readers of the result. Lines that only look wrapped stay: joined, they would show less.
 fn joined((text, evidence): (&Text, &Evidence)) -> (Text, Evidence) {
-    let whole = Text { name: text.name.clone(), text: unwrapped(&text.text).into_owned() };
+    let whole = unwrapped(&text.text);
+    if *whole == *text.text {
+        return (text.clone(), evidence.clone());
+    }
+    let whole = Text { name: text.name.clone(), text: whole.into_owned() };
     let shown = read(&whole.text);
     if verification::shows_less(&shown, evidence) { (text.clone(), evidence.clone()) } else { (whole, shown) }
 }

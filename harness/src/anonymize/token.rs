@@ -167,7 +167,8 @@ fn word(text: &str, at: Range<usize>, names: &HashSet<String>, wording: Wording)
     if is_number_of_name(text, &at) || is_same_number(text, &at, names) {
         return Some(Found { at, token: Token::Number });
     }
-    if is_known(part) || is_ordinary(text, &at, names, wording) || is_option(text, at.start, part.len()) {
+    let is_of_option = is_option(text, at.start, part.len()) || is_name_of_option(text, &at);
+    if is_known(part) || is_of_option || is_ordinary(text, &at, names, wording) {
         return None;
     }
     let is_interface = |prefix: &&&str| part.starts_with(**prefix) && part.len() >= prefix.len() + 4;
@@ -213,9 +214,6 @@ fn is_ordinary(text: &str, at: &Range<usize>, names: &HashSet<String>, wording: 
     let word = &text[at.clone()];
     if wording == Wording::Command || !is_ordinary_word(word) {
         return false;
-    }
-    if is_name_of_option(text, at) {
-        return true;
     }
     if !stands_alone(text, at.start, word.len()) {
         return false;
@@ -286,7 +284,8 @@ pub(super) fn ordinary_words<'t>(
             Wording::Sentence => is_ordinary(text, &(at..at + word.len()), names, wording),
             _ => is_ordinary_word(word) && !names.contains(&word.to_lowercase()),
         };
-        !is_known(word) && !is_harmless() && !is_option(text, at, word.len())
+        let is_of_option = || is_option(text, at, word.len()) || is_name_of_option(text, &(at..at + word.len()));
+        !is_known(word) && !is_harmless() && !is_of_option()
     })
 }
 
@@ -470,6 +469,7 @@ mod tests {
     #[case::other_argument("-m other --name answer --names good", Wording::Output, &["answer", "good"])]
     #[case::option("flags other than --write-config-to, and 'x --work', --shopfront-name", Wording::Output, &["shopfront"])]
     #[case::command("kubectl get svc fine", Wording::Command, &["fine"])]
+    #[case::options("conntrack -L --orig-dst front --tuple-src=work --hashlimit-above 5", Wording::Command, &["front", "work"])]
     fn ordinary_words_are_names_by_their_place(
         #[case] text: &str,
         #[case] wording: Wording,

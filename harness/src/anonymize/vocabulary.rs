@@ -31,6 +31,14 @@ pub(super) fn is_known(part: &str) -> bool {
     if !part.is_ascii() {
         return false;
     }
+    // Of words of a text, these are the most.
+    if WORDS[0].contains(part) {
+        return true;
+    }
+    let plain = part.bytes().all(|byte| byte.is_ascii_lowercase());
+    if plain {
+        return false;
+    }
     let lower = part.to_ascii_lowercase();
     if WORDS[0].contains(lower.as_str()) || is_quantity(&lower) {
         return true;

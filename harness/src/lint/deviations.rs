@@ -200,7 +200,7 @@ pub(super) fn effect(fact: Option<&Fact>) -> &'static str {
             "connections to node ports of all Services are rejected, or reach another program"
         }
         Some(Fact::Rule(rule)) if leads_on(rule) => {
-            "connections from outside to the Service leave its chain untranslated and are lost"
+            "connections from outside to the Service leave its chain untranslated: they are rejected or lost"
         }
         Some(Fact::Rule(rule)) if marks_local(rule) => {
             "connections of the node's own processes to the Service's external addresses keep their source: they get no reply from other nodes"

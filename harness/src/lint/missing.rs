@@ -29,7 +29,20 @@ pub(super) fn find(view: &View<'_>, deviations: &[Deviation], found: &[Finding])
         Difference::Missing(Fact::Masquerade(Some(_))) => marks_nothing,
         _ => is_of_settings(one) || is_structure(one) && varied.contains(subject(one)),
     };
-    let is_certain = |one: &&Deviation| !is_setting(one);
+    // Objects list it as ready: that the rules lack it is said there.
+    let is_listed = |one: &Deviation| match (&one.finding.difference, subject(one)) {
+        (Difference::Missing(Fact::Endpoint(_, endpoint)), Subject::Service(name)) => {
+            let service = name.split(':').next().unwrap_or_default();
+            let ip = endpoint.parse().map(|endpoint: SocketAddr| endpoint.ip().to_string()).unwrap_or_default();
+            let mut differing = found.iter().filter(|finding| finding.id == "endpoints-differ");
+            differing.any(|finding| {
+                let mut words = finding.message.split([' ', ',', ';']);
+                words.clone().any(|word| word == ip) && words.any(|word| word.trim_end_matches(':') == service)
+            })
+        }
+        _ => false,
+    };
+    let is_certain = |one: &&Deviation| !is_setting(one) && !is_listed(one);
     let findings = of_excerpts().filter(is_certain).filter_map(|deviation| finding(view, deviation));
     let known: HashSet<(&str, &Subject)> =
         found.iter().flat_map(|finding| finding.subjects.iter().map(|own| (finding.id, own))).collect();
@@ -89,7 +102,7 @@ pub(super) fn effect(view: &View<'_>, fact: &Fact) -> Option<(Severity, &'static
     };
     match fact {
         Fact::Entry(_) | Fact::ClusterIp(_) => {
-            Some((Severity::Error, "connections to this address leave the node untranslated and are lost"))
+            Some((Severity::Error, "connections to this address reach no endpoint: they are rejected or lost"))
         }
         Fact::Translation(endpoint) if is_shown(endpoint) => Some((
             Severity::Error,

@@ -78,8 +78,8 @@ pub fn lint(evidence: &Evidence) -> Vec<Finding> {
     let nodes = crate::evidence::node_rules(evidence);
     let are_whole = nodes.iter().all(crate::evidence::NodeRules::is_whole);
     let are_compared = !are_whole || evidence.rules() <= deviations::MAX_RULES;
-    let mut assumed =
-        are_compared.then(|| from_evidence(evidence, Path::new(""), &[], Connections::LeftOut).ok()).flatten();
+    let compared = || from_evidence(evidence, Path::new(""), &[], Connections::LeftOut).ok();
+    let mut assumed = if are_compared && !nodes.is_empty() { compared() } else { None };
     if let Some(assumed) = &mut assumed {
         assumed.deviations.retain(|deviation| !deviations::is_of_older_layout(deviation, &nodes));
     }

@@ -166,7 +166,12 @@ fn compared(
     }
     let extra: Vec<&IpAddr> = own.difference(&known).collect();
     if !extra.is_empty() && !own.is_empty() {
-        let message = format!("the rules have endpoints of {service} that are not ready: {}", listed(extra));
+        let missing = if lacking.is_empty() {
+            String::new()
+        } else {
+            format!("; ready, but not in the rules: {}", listed(lacking))
+        };
+        let message = format!("the rules have endpoints of {service} that are not ready: {}{missing}", listed(extra));
         let effect = "a share of connections goes to addresses that no pod has";
         found.push(Finding::new("endpoints-differ", place.clone(), message, effect));
     } else if !lacking.is_empty() && !own.is_empty() && !port.is_internal_local {
@@ -223,6 +228,8 @@ fn external_ips(view: &View<'_>) -> Vec<Finding> {
 mod tests {
     use rstest::rstest;
 
+    use crate::evidence::read;
+    use crate::lint::lint;
     use crate::lint::tests::{BASE, ids};
 
     const DESCRIBED: &str = "$ kubectl describe svc nginx\nName:              nginx\nNamespace:         default\n\
@@ -237,6 +244,20 @@ mod tests {
     #[case::described_the_same(DESCRIBED.replace("PORT", "80"), &[])]
     fn ports_of_endpoints_are_compared(#[case] objects: String, #[case] expected: &[&str]) {
         assert_eq!(ids(&format!("{BASE}\n{objects}")), expected);
+    }
+
+    /// Of endpoints that differ, those of both sides are named.
+    #[test]
+    fn endpoints_of_both_sides_are_named() {
+        let file = "../rules/tests/golden/clusterip-three-endpoints/v1.30-iptables/iptables-save.txt";
+        let saved = std::fs::read_to_string(file).expect("a recording");
+        let objects = "NAME   ENDPOINTS                                             AGE\n\
+            web    10.244.1.10:8080,10.244.2.10:8080,10.244.3.99:8080   1d\n";
+        let found = lint(&read(&format!("```\n{saved}```\n\n```\n{objects}```\n")));
+        let messages: Vec<&str> =
+            found.iter().filter(|one| one.id == "endpoints-differ").map(|one| &*one.message).collect();
+        let [message] = messages[..] else { panic!("{found:#?}") };
+        assert!(message.ends_with("not ready: 10.244.3.10; ready, but not in the rules: 10.244.3.99"), "{message}");
     }
 
     /// A filter that would select the rules of an endpoint proves that they are not there. Up to 1.18, the name of an unnamed port ends in a

@@ -117,7 +117,7 @@ fn empty_chains(node: &NodeRules) -> Vec<Finding> {
         let place = Place { file: node.file.clone(), line: if line == 0 { node.first } else { line } };
         let whose = if service == chain { String::new() } else { format!("{service}: ") };
         let message = format!("{whose}chain {chain} has no rule, so no endpoint gets connections");
-        let effect = "connections to the Service leave the node untranslated and are lost";
+        let effect = "connections to the Service reach no endpoint: they are rejected or lost";
         Finding::new("broken-balancing", place, message, effect)
     };
     found.into_iter().map(finding).collect()
@@ -221,7 +221,9 @@ fn effect(cascade: &Cascade, kind: &Kind) -> String {
     };
     match kind {
         Kind::Protocol { translates, .. } => {
-            format!("{to} that are not {translates} come out of the endpoint's chain untranslated and are lost")
+            format!(
+                "{to} that are not {translates} come out of the endpoint's chain untranslated: they are rejected or lost"
+            )
         }
         Kind::Address { by, .. } if by.contains("masquerade") => {
             format!(

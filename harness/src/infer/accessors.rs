@@ -63,6 +63,12 @@ pub(super) fn service_of(object: &Value) -> String {
     }
 }
 
+/// Whether a Service has endpoints that rules translate to, which no description of it lists.
+pub(super) fn has_endpoints(service: &Value) -> bool {
+    let spec = &service["spec"];
+    spec["type"] != "ExternalName" && spec["clusterIP"] != "None" && !service["endpoints"].is_array()
+}
+
 /// The addresses of a pod.
 pub(crate) fn ips(pod: &Value) -> Vec<IpAddr> {
     let listed = pod["status"]["podIPs"].as_array().into_iter().flatten().map(|one| &one["ip"]);

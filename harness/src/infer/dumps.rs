@@ -7,9 +7,10 @@ use serde_json::Value;
 use svclab_rules::cluster::ProxyMode;
 use svclab_rules::infer::{Infer, Inferred};
 
-use super::accessors::{ips, is_control_plane, node_ips, node_ranges};
+use super::accessors::{ips, is_control_plane, node_ips, node_ranges, own_name};
 use super::machines::{groups, is_of_same_machine, is_part, split_by_backend, words_of_other_time, words_of_repeats};
 use super::merge::Objects;
+use super::named_endpoints::with_their_pods;
 use super::names::{Renamed, adopt_names, endpoint_chains, valid};
 use super::node_file::{NodeFile, sanitized};
 use super::node_port_addresses::find_unassigned;
@@ -94,7 +95,8 @@ pub(super) fn dumps(
         dump.renamed.extend(unshown.iter().filter_map(|one| Renamed::for_endpoint(&dump.inferred, one)));
     }
     notes.extend(renamed.into_iter().map(Assumption::Assumed));
-    notes.extend(name_nodes(&mut dumps, &places, evidence, objects));
+    let with_pods = with_their_pods(objects, &dumps);
+    notes.extend(name_nodes(&mut dumps, &places, evidence, with_pods.as_ref().unwrap_or(objects)));
     dumps
 }
 
@@ -256,13 +258,17 @@ fn named(
     if let Some(name) = known_name(dump, place, known, objects) {
         return (name.clone(), true);
     }
+    let is_free = |name: &String| !name.is_empty() && !taken.contains(name.as_str());
+    let of_host = dump.host.as_deref().map(valid).filter(is_free);
+    // A list of pods need not have one of the machine that a prompt names.
+    if let Some(host) = of_host.clone().filter(|_| objects.nodes.is_empty()) {
+        return (host, true);
+    }
     // Pods run on workers.
     let is_worker = |name: &&&String| !objects.node(name).is_some_and(is_control_plane);
     if let Some(first) = known.iter().find(is_worker).or(known.first()) {
         return ((*first).clone(), false);
     }
-    let is_free = |name: &String| !name.is_empty() && !taken.contains(name.as_str());
-    let of_host = dump.host.as_deref().map(valid).filter(is_free);
     let of_heading = || heading(dump).filter(|_| !is_alone).filter(is_free).map(|heading| valid(&heading));
     let named = of_host.or_else(|| name_of_place(dump, place).filter(is_free)).or_else(of_heading);
     if let Some(name) = named {
@@ -277,15 +283,18 @@ fn known_name<'k>(dump: &Dump, place: &str, known: &[&'k String], objects: &Obje
     let in_place = known.iter().filter(|name| has_word(place, name)).max_by_key(|name| name.len());
     let names: Vec<&str> = known.iter().map(|name| name.as_str()).collect();
     let of_host = || {
-        let host = find_host(&names, dump.host.as_deref()?)?;
-        known.iter().find(|name| **name == host)
+        let host = dump.host.as_deref()?;
+        // A prompt in the pod of kube-proxy names the pod.
+        let pod = objects.pods.iter().find(|pod| own_name(pod) == host);
+        let node = pod.and_then(|pod| pod["spec"]["nodeName"].as_str()).or_else(|| find_host(&names, host))?;
+        known.iter().find(|name| **name == node)
     };
     let heading = heading(dump);
     let address = heading.as_ref().and_then(|heading| heading.parse::<IpAddr>().ok());
     let is_own = |ip: &IpAddr| dump.addresses.contains(ip) || address == Some(*ip);
     let has_own = |name: &str| objects.node(name).is_some_and(|node| node_ips(node).iter().any(is_own));
     let of_address = || known.iter().find(|name| has_own(name) || has_addresses(dump, name, objects));
-    let only = || known.first().filter(|_| known.len() == 1);
+    let only = || known.first().filter(|_| known.len() == 1 && (dump.host.is_none() || !objects.nodes.is_empty()));
     let of_heading = || {
         let heading = heading.as_ref()?;
         known.iter().find(|name| has_word(heading, name)).or_else(|| only_of_role(heading, known, objects))

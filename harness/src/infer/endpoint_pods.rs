@@ -6,6 +6,8 @@ use std::net::IpAddr;
 use serde_json::{Value, json};
 use svclab_rules::cluster::ObjectName;
 
+use crate::text::{counted, list};
+
 /// A pod that only endpoints show.
 pub(super) struct EndpointPod {
     pub(super) name: ObjectName,
@@ -65,4 +67,19 @@ impl EndpointPods {
 /// The name of what is only known by its address.
 pub(super) fn address_name(address: IpAddr) -> String {
     format!("at-{}", address.to_string().replace(['.', ':'], "-"))
+}
+
+/// The most of a kind that are named in an assumption.
+const MAX_NAMED: usize = 5;
+
+/// Which pods, nodes or hosts are assumed to have endpoints' addresses, in words.
+pub(super) fn words_of_addresses(kind: &str, having: &[(String, IpAddr)]) -> Option<String> {
+    match having {
+        [] => None,
+        [(one, ip)] => Some(format!("{kind} {one} has the endpoint's address {ip}")),
+        all => {
+            let named = all.iter().map(|(one, ip)| format!("{one} ({ip})"));
+            Some(format!("{} have the endpoints' addresses: {}", counted(all.len(), kind), list(named, MAX_NAMED)))
+        }
+    }
 }

@@ -42,6 +42,7 @@ pub fn from_evidence(
     wanted: Connections,
 ) -> Result<Assumed, Diagnostics> {
     let mut objects = objects_of(evidence);
+    let too_many = objects.truncate(MAX_SERVICES);
     let mut notes = Vec::new();
     let mut left_out: Vec<String> = evidence.rules_not_read().into_iter().collect();
     let mut dumps = dumps(evidence, given, &objects, (&mut notes, &mut left_out));
@@ -86,9 +87,14 @@ pub fn from_evidence(
         assumed.assumptions.insert(0, words.into());
     }
     assumed.assumptions.extend(notes);
+    // It is printed without `-v`, too.
+    assumed.assumptions.splice(0..0, too_many.map(Assumption::Assumed));
     assumed.scenario.ignored_rules.splice(0..0, left_out);
     Ok(assumed)
 }
+
+/// The most Services of objects. Each takes some 30 KB in a scenario, and Kubernetes supports 10,000 of them in a cluster.
+const MAX_SERVICES: usize = 25_000;
 
 /// Names the tables of nftables, in any piece, that are neither kube-proxy's nor installed.
 fn add_other_tables(evidence: &Evidence, assumed: &mut Assumed) {
@@ -115,8 +121,9 @@ fn add_other_tables(evidence: &Evidence, assumed: &mut Assumed) {
 pub fn from_pair(sides: [(&Evidence, &Path); 2]) -> Option<Result<[Assumed; 2], Diagnostics>> {
     let mut all = Evidence::default();
     sides.iter().for_each(|(evidence, path)| all.add(&path.to_string_lossy(), (*evidence).clone()));
-    let objects = objects_of(&all);
-    let mut notes = [Vec::new(), Vec::new()];
+    let mut objects = objects_of(&all);
+    let too_many = objects.truncate(MAX_SERVICES).map(Assumption::Assumed);
+    let mut notes = [0, 1].map(|_| too_many.iter().cloned().collect::<Vec<_>>());
     let mut left_out = [0, 1].map(|at| sides[at].0.rules_not_read().into_iter().collect::<Vec<_>>());
     let [first, second] = [0, 1].map(|at| dumps(sides[at].0, &[], &objects, (&mut notes[at], &mut left_out[at])));
     if first.is_empty() || second.is_empty() {

@@ -12,11 +12,12 @@ use svclab_rules::cluster::{Family, ObjectName};
 use svclab_rules::infer::{Inferred, InferredPort};
 
 use super::accessors::{
-    endpoint_ips, for_each_endpoint, has_ended, ips, name, node_ips, node_ranges, own_name, service_ips, service_of,
-    serving_ips, set_ranges,
+    endpoint_ips, for_each_endpoint, has_ended, has_endpoints, ips, name, node_ips, node_ranges, own_name, service_ips,
+    service_of, serving_ips, set_ranges,
 };
 use super::endpoint_pods::{EndpointPod, EndpointPods};
 use super::ranges::assigned;
+use super::service_fields::{fill_service, name_ports};
 use super::usual_ranges::wide;
 use super::validity::make_valid;
 use super::{Assumption, cut_tables};
@@ -128,16 +129,22 @@ impl Objects {
         all
     }
 
-    /// Whether only tables show the endpoints of a Service, and one of them leaves some out.
-    fn is_cut(&self, service: &str) -> bool {
-        let mut own = self.endpoints.iter().filter(|one| service_of(one) == service);
-        own.clone().all(is_from_table) && own.any(is_cut)
+    /// The Services with endpoints, each with whether only tables show them, and one of these leaves some out.
+    fn served(&self) -> BTreeMap<String, bool> {
+        let mut all: BTreeMap<String, (bool, bool)> = BTreeMap::new();
+        for one in &self.endpoints {
+            let (are_of_tables, is_any_cut) = all.entry(service_of(one)).or_insert((true, false));
+            *are_of_tables &= is_from_table(one);
+            *is_any_cut |= is_cut(one);
+        }
+        all.into_iter().map(|(service, (are_of_tables, is_any_cut))| (service, are_of_tables && is_any_cut)).collect()
     }
 
     /// The Services of which tables leave endpoints out, in words.
     pub(super) fn cut_tables(&self) -> Option<String> {
-        let services: BTreeSet<String> = self.endpoints.iter().map(service_of).collect();
-        words_of_cut(&services.into_iter().filter(|service| self.is_cut(service)).collect::<Vec<_>>())
+        words_of_cut(
+            &self.served().into_iter().filter_map(|(service, is_cut)| is_cut.then_some(service)).collect::<Vec<_>>(),
+        )
     }
 
     /// Leaves out Services that rules do not show, with their endpoints. Returns how many these are.
@@ -147,6 +154,26 @@ impl Objects {
         self.services.retain(|service| shown.contains(&name(service)));
         self.endpoints.retain(|one| shown.contains(&service_of(one)));
         before - self.services.len()
+    }
+
+    /// Leaves out Services that neither rules nor lists of endpoints show, and returns their names.
+    pub(super) fn retain_served(&mut self, inferred: &Inferred) -> Vec<String> {
+        let shown: BTreeSet<String> = inferred.ports.iter().map(|port| port.service.to_string()).collect();
+        let listed: BTreeSet<String> = self.endpoints.iter().map(service_of).collect();
+        let is_unknown = |service: &mut Value| {
+            let own = name(service);
+            has_endpoints(service) && !shown.contains(&own) && !listed.contains(&own)
+        };
+        self.services.extract_if(.., is_unknown).map(|service| name(&service)).collect()
+    }
+
+    /// Leaves out Services behind a number of them, with their endpoints. Returns what is left out, in words.
+    pub(super) fn truncate(&mut self, most: usize) -> Option<String> {
+        let left_out = self.services.len().checked_sub(most).filter(|left_out| *left_out > 0)?;
+        self.services.truncate(most);
+        let kept: BTreeSet<String> = self.services.iter().map(name).collect();
+        self.endpoints.retain(|one| kept.contains(&service_of(one)));
+        Some(format!("{} left out: no more than {most} are used", counted(left_out, "Service")))
     }
 
     /// A list as `kubectl` prints it.
@@ -168,7 +195,6 @@ impl Objects {
         (is_whole, made_up): (bool, &BTreeSet<IpAddr>),
         notes: &mut Vec<Assumption>,
     ) {
-        let mut contradictions = Vec::new();
         let of_rules: BTreeMap<String, &Value> = shown.services.iter().map(|one| (name(one), one)).collect();
         for service in &mut self.services {
             if let Some(shown) = of_rules.get(&name(service)) {
@@ -181,10 +207,7 @@ impl Objects {
             notes.push(format!("{} from the rules alone", counted(new.len(), "service")).into());
         }
         self.services.extend(new);
-        let mut served: BTreeMap<String, bool> = BTreeMap::new();
-        for service in self.endpoints.iter().map(service_of).collect::<BTreeSet<_>>() {
-            served.insert(service.clone(), self.is_cut(&service));
-        }
+        let served = self.served();
         let mut of_rules_alone: BTreeMap<String, Vec<Value>> = BTreeMap::new();
         for slice in shown.endpoints {
             of_rules_alone.entry(service_of(&slice)).or_default().push(slice);
@@ -204,13 +227,20 @@ impl Objects {
             |(service, is_cut): (&String, &bool)| (*is_cut && !of_rules.contains_key(service)).then(|| service.clone());
         let unknown: Vec<String> = served.iter().filter_map(unknown).collect();
         notes.extend(words_of_cut(&unknown).map(Assumption::Assumed));
-        for (service, is_cut) in &served {
-            if !is_cut && of_rules.contains_key(service) {
-                let objects = self.endpoints.iter().filter(|one| service_of(one) == *service);
-                let ports = inferred.ports.iter().filter(|port| port.service.to_string() == *service);
-                contradictions.extend(contradiction(service, objects, ports, is_whole));
-            }
+        let mut compared: BTreeMap<String, (Vec<&Value>, Vec<&InferredPort>)> = BTreeMap::new();
+        for (service, _) in served.iter().filter(|(service, is_cut)| !**is_cut && of_rules.contains_key(*service)) {
+            compared.insert(service.clone(), (Vec::new(), Vec::new()));
         }
+        for one in &self.endpoints {
+            compared.entry(service_of(one)).and_modify(|(objects, _)| objects.push(one));
+        }
+        for port in &inferred.ports {
+            compared.entry(port.service.to_string()).and_modify(|(_, ports)| ports.push(port));
+        }
+        let compared = compared.iter();
+        let contradictions =
+            compared.filter_map(|(service, (objects, ports))| contradiction(service, objects, ports, is_whole));
+        let contradictions: Vec<Assumption> = contradictions.collect();
         let more = contradictions.len().saturating_sub(SHOWN);
         notes.extend(contradictions.into_iter().take(SHOWN));
         if more > 0 {
@@ -381,12 +411,7 @@ fn words_of_cut(services: &[String]) -> Option<String> {
 
 /// The contradiction of the endpoints of a Service by its objects and by rules, if there is one. Terminating endpoints may be in rules;
 /// those of other nodes are not where the policy is Local, nor what an excerpt does not show.
-fn contradiction<'a>(
-    service: &str,
-    objects: impl Iterator<Item = &'a Value>,
-    ports: impl Iterator<Item = &'a InferredPort>,
-    is_whole: bool,
-) -> Option<Assumption> {
+fn contradiction(service: &str, objects: &[&Value], ports: &[&InferredPort], is_whole: bool) -> Option<Assumption> {
     let (mut ready, mut serving, mut rules) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     for one in objects {
         ready.extend(endpoint_ips(one));
@@ -409,76 +434,17 @@ fn contradiction<'a>(
     )))
 }
 
-/// Adds the fields that only the rules show to a Service.
-fn fill_service(service: &mut Value, shown: &Value) {
-    let ports = shown["spec"]["ports"].as_array().cloned().unwrap_or_default();
-    let protocol = |one: &Value| one["protocol"].as_str().unwrap_or("TCP").to_owned();
-    let count = service["spec"]["ports"].as_array().map_or(0, Vec::len);
-    for port in service["spec"]["ports"].as_array_mut().into_iter().flatten() {
-        let is_same = |other: &&Value| other["port"] == port["port"] && protocol(other) == protocol(port);
-        let Some(known) = ports.iter().find(is_same).or(ports.first().filter(|_| count == 1 && ports.len() == 1))
-        else {
-            continue;
-        };
-        let is_made_up = is_made_up(port);
-        if is_made_up && known["name"].is_null() {
-            port.as_object_mut().map(|fields| fields.remove("name"));
-        }
-        for field in ["name", "targetPort", "nodePort"] {
-            let is_missing = port[field].is_null() || field == "name" && (port[field] == "" || is_made_up);
-            if is_missing && !known[field].is_null() {
-                port[field] = known[field].clone();
-            }
-        }
-    }
-    for field in [
-        "clusterIP",
-        "clusterIPs",
-        "ipFamilies",
-        "ipFamilyPolicy",
-        "internalTrafficPolicy",
-        "externalTrafficPolicy",
-        "healthCheckNodePort",
-        "sessionAffinity",
-        "sessionAffinityConfig",
-        "loadBalancerSourceRanges",
-    ] {
-        let clashes = match field {
-            // A policy for outside traffic needs a type that has some.
-            "externalTrafficPolicy" => {
-                matches!(service["spec"]["type"].as_str(), None | Some("ClusterIP"))
-                    && service["spec"]["externalIPs"].is_null()
-            }
-            "healthCheckNodePort" | "loadBalancerSourceRanges" => service["spec"]["type"] != "LoadBalancer",
-            "clusterIPs" | "ipFamilies" | "ipFamilyPolicy" => {
-                service["spec"]["clusterIP"] != shown["spec"]["clusterIP"]
-            }
-            _ => false,
-        };
-        if service["spec"][field].is_null() && !shown["spec"][field].is_null() && !clashes {
-            service["spec"][field] = shown["spec"][field].clone();
-        }
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Whether a port's name is the one that the reader of tables made up: `p80-tcp`.
-fn is_made_up(port: &Value) -> bool {
-    let protocol = port["protocol"].as_str().unwrap_or("TCP").to_lowercase();
-    port["name"].as_str().is_some_and(|name| name == format!("p{}-{protocol}", port["port"]))
-}
-
-/// Several ports need names; one has none unless it is known.
-fn name_ports(service: &mut Value) {
-    if let Some([only]) = service["spec"]["ports"].as_array_mut().map(Vec::as_mut_slice)
-        && is_made_up(only)
-    {
-        only.as_object_mut().map(|fields| fields.remove("name"));
-    }
-    let Some(ports) = service["spec"]["ports"].as_array_mut().filter(|ports| ports.len() > 1) else { return };
-    for port in ports {
-        if port["name"].as_str().is_none_or(str::is_empty) {
-            let protocol = port["protocol"].as_str().unwrap_or("TCP").to_lowercase();
-            port["name"] = format!("{protocol}-{}", port["port"]).into();
-        }
+    #[test]
+    fn services_that_are_too_many_are_left_out_with_their_endpoints() {
+        let object = |kind: &str, name: &str| json!({"kind": kind, "metadata": {"name": name, "namespace": "a"}});
+        let all = ["Service", "Endpoints"].into_iter().flat_map(|kind| ["x", "y", "z"].map(|name| object(kind, name)));
+        let mut objects = Objects::of(all);
+        assert_eq!(objects.truncate(3), None);
+        assert_eq!(objects.truncate(1).as_deref(), Some("2 Services left out: no more than 1 are used"));
+        assert_eq!((objects.services.len(), objects.endpoints.len()), (1, 1));
     }
 }

@@ -2,8 +2,9 @@
 //! `flow_args`).
 //!
 //! 1. `machines`: the rules in evidence → those of each machine; `dumps`: → those of each node; `merge`: its objects, completed by what
-//!    rules show, with `ranges` for pods, `names`, `service_ports` and `validity` as the API
-//!    demands, `unlisted` for endpoints that no list shows, and `hairpins` for endpoints without a Service; `accessors` read single objects;
+//!    rules show, with `service_fields`, with `ranges` for pods, `names`, `service_ports` and `validity` as the API
+//!    demands, `unlisted` for endpoints that no list shows, `named_endpoints` for those
+//!    whose node a list names, and `hairpins` for endpoints without a Service; `accessors` read single objects;
 //! 2. `rules`: dumps and objects → a scenario; `objects`: objects alone → a scenario;
 //! 3. `evidence`: all of these steps, and settings; `routes`: nodes and links from the routes of a dump; `connections`: entries of
 //!    connection tables; `probes`: a scenario → tests of every service port.
@@ -25,6 +26,7 @@ mod hairpins;
 mod interfaces;
 mod machines;
 mod merge;
+mod named_endpoints;
 mod names;
 mod node_file;
 mod node_port_addresses;
@@ -34,6 +36,7 @@ mod probes;
 mod ranges;
 mod routes;
 mod rules;
+mod service_fields;
 mod service_ports;
 mod unlisted;
 mod unshown;

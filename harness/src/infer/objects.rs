@@ -15,7 +15,7 @@ use svclab_rules::cluster::{Cluster, Endpoint, Family, ObjectName, ProxyConfig, 
 use svclab_rules::compare::Finding;
 
 use super::Assumption;
-use super::endpoint_pods::{EndpointPod, EndpointPods, address_name};
+use super::endpoint_pods::{EndpointPod, EndpointPods, address_name, words_of_addresses};
 use super::usual_ranges::{LEAST_LENGTH, around_both, usual_pod_ranges, usual_range, wide, wider};
 use crate::input::{Diagnostics, folder_of};
 use crate::scenario::{LEFT_OUT, NO_EFFECT, Note, Scenario, Tests, cluster, node_port_range, parse_with};
@@ -226,16 +226,24 @@ impl<'a> Around<'a> {
         let (nodes, owners) = self.nodes(&strays);
         let mut pods = EndpointPods::default();
         let mut hosts = vec![json!({"name": "outside", "ips": self.outside()})];
+        let mut having = [Vec::new(), Vec::new(), Vec::new()];
         for (stray, owner) in strays.iter().zip(&owners) {
+            let ip = stray.address;
             match owner {
-                Owner::Pod(node) => self.add_pod(stray, node, &mut pods),
-                Owner::Node(node) => {
-                    let assumption = format!("node {node} has the endpoint's address {}", stray.address);
-                    self.assumptions.push(assumption);
+                Owner::Pod(node) => {
+                    let name = self.add_pod(stray, node, &mut pods);
+                    having[0].push((format!("{name} on node {node}"), ip));
                 }
-                Owner::Outside => hosts.push(self.host(stray)),
+                Owner::Node(node) => having[1].push((node.clone(), ip)),
+                Owner::Outside => {
+                    let name = address_name(ip);
+                    hosts.push(json!({"name": name, "ips": [ip]}));
+                    having[2].push((format!("{name} outside the cluster"), ip));
+                }
             }
         }
+        let kinds = ["pod", "node", "host"].into_iter().zip(&having);
+        self.assumptions.extend(kinds.filter_map(|(kind, having)| words_of_addresses(kind, having)));
         let clients = self.ranges.keys().map(|node| json!({"name": format!("client-of-{node}"), "node": node}));
         let written = |pod: EndpointPod| json!({"name": pod.name.name, "namespace": pod.name.namespace, "node": pod.node, "ips": pod.ips});
         let pods: Vec<Value> = pods.into_pods().into_iter().map(written).chain(clients).collect();
@@ -374,17 +382,10 @@ impl<'a> Around<'a> {
         }
     }
 
-    fn add_pod(&mut self, stray: &Stray<'_>, node: &str, pods: &mut EndpointPods) {
+    fn add_pod(&self, stray: &Stray<'_>, node: &str, pods: &mut EndpointPods) -> ObjectName {
         let named = stray.endpoint.pod.as_ref().filter(|name| self.cluster.pod(name).is_none()).cloned();
         // A pod serves Services of its own namespace.
-        let name = pods.add(named, (stray.namespace, node), stray.address);
-        self.assumptions.push(format!("pod {name} on node {node} has the endpoint's address {}", stray.address));
-    }
-
-    fn host(&mut self, stray: &Stray<'_>) -> Value {
-        let name = address_name(stray.address);
-        self.assumptions.push(format!("host {name} outside the cluster has the endpoint's address {}", stray.address));
-        json!({"name": name, "ips": [stray.address]})
+        pods.add(named, (stray.namespace, node), stray.address)
     }
 
     /// One range for each family that holds those of all nodes; the usual one where none is known.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use svclab_rules::cluster::{Family, ProxyConfig};
 
 use super::accessors::{
-    ips, is_control_plane, name, node_ips, node_ranges, own_name, service_ips, service_of, set_ranges,
+    has_endpoints, ips, is_control_plane, name, node_ips, node_ranges, own_name, service_ips, service_of, set_ranges,
 };
 use super::merge::Objects;
 use super::objects::Around;
@@ -26,10 +26,7 @@ const SHOWN: usize = 5;
 /// pods. Returns them in words.
 pub(super) fn add(objects: &mut Objects, near: &[IpNet]) -> Vec<String> {
     let listed: HashSet<String> = objects.endpoints.iter().map(service_of).collect();
-    let lacks_list = |service: &&Value| {
-        let has_pods = service["spec"]["type"] != "ExternalName" && service["spec"]["clusterIP"] != "None";
-        has_pods && !listed.contains(&name(service)) && !service["endpoints"].is_array()
-    };
+    let lacks_list = |service: &&Value| has_endpoints(service) && !listed.contains(&name(service));
     let services: Vec<&Value> = objects.services.iter().filter(lacks_list).collect();
     let Some(mut room) = (!services.is_empty()).then(|| Room::of(objects, near)).flatten() else { return Vec::new() };
     let pods = pods_by_service(objects);

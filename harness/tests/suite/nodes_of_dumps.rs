@@ -111,3 +111,61 @@ fn an_endpoint_is_on_the_node_whose_rules_lead_to_it(
         assert_eq!(node, Some("worker-2"), "{placed:?}");
     }
 }
+
+/// The nodes of endpoints at pods' addresses: those of pods, without the clients that are added.
+fn nodes_of_pods(assumed: &Assumed) -> Vec<String> {
+    let pods = assumed.scenario.cluster.pods.iter().filter(|pod| !pod.name.name.starts_with("client-of-"));
+    pods.map(|pod| format!("{:?} {}{}", pod.ips, pod.node, if pod.host_network { ", host" } else { "" })).collect()
+}
+
+/// An EndpointSlice says which node each endpoint is on, whatever ranges the addresses suggest.
+#[test]
+fn endpoints_are_on_the_nodes_that_a_slice_names() {
+    let rules = golden("clusterip-three-endpoints/v1.30-iptables/iptables-save.txt");
+    let slice = "apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata:\n  name: web-a1\n  namespace: default\n  \
+         labels: {kubernetes.io/service-name: web}\naddressType: IPv4\nports:\n- {name: http, protocol: TCP, port: 8080}\nendpoints:\n\
+         - {addresses: [10.244.1.10], nodeName: worker-b, targetRef: {kind: Pod, name: web-x, namespace: default}}\n\
+         - {addresses: [10.244.2.10], nodeName: worker-a}\n- {addresses: [10.244.3.10], nodeName: worker-a}\n";
+    let assumed = imported(&evidence::read(&format!("```\n{rules}```\n\n```yaml\n{slice}```\n")));
+    assert_eq!(
+        nodes_of_pods(&assumed),
+        ["[10.244.1.10] worker-b", "[10.244.2.10] worker-a", "[10.244.3.10] worker-a"],
+        "{:#?}",
+        assumptions(&assumed)
+    );
+}
+
+/// Rules may have a wrong range of pods: what `kubectl` lists as a pod, or several endpoints outside of the range and none in it, are no nodes.
+#[rstest]
+#[case::pods(
+    "$ kubectl get pods -o wide\nNAME    READY   STATUS    RESTARTS   AGE   IP            NODE\n\
+     web-a   1/1     Running   0          3d    10.244.1.10   worker-b\nweb-b   1/1     Running   0          3d    10.244.2.10   worker-a\n\
+     web-c   1/1     Running   0          3d    10.244.3.10   worker-c\n",
+    ["worker-b", "worker-a", "worker-c"]
+)]
+#[case::endpoints(
+    "$ kubectl get endpoints\nNAME   ENDPOINTS                                            AGE\n\
+     web    10.244.1.10:8080,10.244.2.10:8080,10.244.3.10:8080   3d\n",
+    ["node-1", "node-2", "node-3"]
+)]
+fn pods_outside_of_the_range_in_rules_are_pods(#[case] objects: &str, #[case] nodes: [&str; 3]) {
+    let rules =
+        golden("clusterip-three-endpoints/v1.30-iptables/iptables-save.txt").replace("10.244.0.0/16", "10.99.0.0/16");
+    let assumed = imported(&evidence::read(&format!("{rules}\n{objects}")));
+    let ips = ["10.244.1.10", "10.244.2.10", "10.244.3.10"];
+    let expected = ips.into_iter().zip(nodes).map(|(ip, node)| format!("[{ip}] {node}")).collect::<Vec<_>>();
+    assert_eq!(nodes_of_pods(&assumed), expected, "{:#?}", assumptions(&assumed));
+}
+
+/// A list of pods need not have one of the node whose prompt is before the rules.
+#[test]
+fn rules_are_those_of_the_machine_in_the_prompt() {
+    let rules = golden("clusterip-three-endpoints/v1.30-iptables/iptables-save.txt");
+    let pods = "$ kubectl get pods -o wide\nNAME    READY   STATUS    RESTARTS   AGE   IP            NODE\n\
+        web-b   1/1     Running   0          3d    10.244.2.10   worker-2\nkube-proxy-x 1/1 Running 0 3d 192.168.10.12 worker-2\n";
+    let node = |host: &str| {
+        let text = format!("root@{host}:~# iptables-save\n{rules}\n{pods}");
+        imported(&evidence::read(&text)).nodes.join(" ")
+    };
+    assert_eq!([node("worker-1"), node("worker-2"), node("kube-proxy-x")], ["worker-1", "worker-2", "worker-2"]);
+}

@@ -226,3 +226,44 @@ fn made_up_endpoints_are_near_those_that_are_shown() {
     let pods = assumed.scenario.cluster.nodes.iter().flat_map(|node| &node.pod_cidrs);
     assert!(pods.clone().count() > 0 && pods.into_iter().all(|range| range.to_string().starts_with("172.20.")));
 }
+
+/// A manifest that names no `targetPort` means the Service's own port, whatever port rules translate to; a table says nothing.
+#[rstest]
+#[case::manifest(
+    "apiVersion: v1\nkind: Service\nmetadata:\n  name: web\nspec:\n  clusterIP: 10.96.0.10\n  ports:\n    - {name: http, port: 80}\n",
+    None
+)]
+#[case::table(
+    "NAME  TYPE       CLUSTER-IP   EXTERNAL-IP  PORT(S)  AGE\nweb   ClusterIP  10.96.0.10   <none>       80/TCP   3d\n",
+    Some("8080")
+)]
+fn an_omitted_target_port_is_that_of_the_service(#[case] object: &str, #[case] expected: Option<&str>) {
+    let rules =
+        std::fs::read_to_string("../rules/tests/golden/clusterip-three-endpoints/v1.30-iptables/iptables-save.txt");
+    let assumed = imported(&format!("```\n{}```\n\n```\n{object}```\n", rules.expect("a recording")));
+    let [service] = assumed.scenario.cluster.services.as_slice() else { panic!("one Service") };
+    let target = service.ports[0].target_port.as_ref().map(ToString::to_string);
+    assert_eq!(target.as_deref(), expected);
+}
+
+/// Table nat has no rule for a Service without endpoints, and its REJECT is in another table: such a Service is not promised to be rejected.
+#[test]
+fn nothing_is_promised_for_a_service_whose_endpoints_nothing_shows() {
+    let rules =
+        std::fs::read_to_string("../rules/tests/golden/clusterip-three-endpoints/v1.30-iptables/iptables-save.txt");
+    let rules = rules.expect("a recording");
+    let nat = &rules[rules.find("*nat").expect("table nat")..];
+    let objects = "NAME        TYPE        CLUSTER-IP    EXTERNAL-IP   PORT(S)   AGE\n\
+        kubernetes  ClusterIP   10.96.0.1     <none>        443/TCP   3d\nweb         ClusterIP   10.96.0.10    <none>        80/TCP    3d\n";
+    let endpoints = "NAME         ENDPOINTS   AGE\nkubernetes   <none>      3d\n";
+    let services = |text: &str| {
+        let assumed = imported(text);
+        let names = assumed.scenario.cluster.services.iter().map(|service| service.name.name.clone());
+        (names.collect::<Vec<_>>().join(" "), assumptions(&assumed).join("\n"))
+    };
+    let (names, said) = services(&format!("{nat}\n{objects}"));
+    let expected = "left out, because nothing shows whether they have endpoints: default/kubernetes";
+    assert!(names == "web" && said.contains(expected), "{names} {said}");
+    let (names, said) = services(&format!("{nat}\n{objects}\n{endpoints}"));
+    assert_eq!(names, "kubernetes web", "{said}");
+}

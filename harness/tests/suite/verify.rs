@@ -215,8 +215,7 @@ fn plain_objects_are_verified_with_what_they_lack_assumed() {
         assumptions(&assumed),
         [
             "nodes without a Node object: node-2, worker",
-            "pod shop/web-1 on node worker has the endpoint's address 10.42.1.7",
-            "pod shop/at-10-42-2-7 on node node-2 has the endpoint's address 10.42.2.7",
+            "2 pods have the endpoints' addresses: shop/web-1 on node worker (10.42.1.7), shop/at-10-42-2-7 on node node-2 (10.42.2.7)",
             "a client pod `client-of-NODE` on every node and an outside host `outside`",
         ]
     );

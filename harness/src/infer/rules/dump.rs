@@ -149,6 +149,19 @@ impl Dump {
         self.parts.iter().all(lists)
     }
 
+    /// Whether the list of Services without endpoints is shown whole as well: all other Services are rejected or not on the node.
+    pub(in crate::infer) fn lists_rejections(&self) -> bool {
+        let lists = |part: &NodeRules| match &part.rules {
+            Rules::Iptables(_) => part.coverage.has_chain(TableName::Filter.as_str(), "KUBE-SERVICES"),
+            Rules::Nftables(parsed) => {
+                let tables = &parsed.rules.tables;
+                tables.iter().all(|table| part.coverage.has_chain(nft_table(table.family), "no-endpoint-services"))
+            }
+            Rules::OtherTables(_) => false,
+        };
+        self.parts.iter().all(lists)
+    }
+
     /// Whether rules that would name the range of local pods are shown, so that there is none if they do not: those of a service's cluster IP or
     /// of its external traffic with policy Local.
     pub(in crate::infer) fn shows_local_sources(&self) -> bool {

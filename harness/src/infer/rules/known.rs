@@ -16,6 +16,9 @@ use crate::scenario::NODE_RANGES;
 /// The most ranges of pods that become nodes of their own; where there are more, ranges are wider, unless they would not fit then.
 const MAX_RANGES: usize = 6;
 
+/// The fewest endpoints outside of the range that rules take for that of pods, and none in it, that are not those of nodes.
+pub(in crate::infer) const FEWEST_OUTSIDE: usize = 3;
+
 /// Endpoints by what the rules say about them.
 pub(super) struct Known {
     /// Addresses of pods.
@@ -37,7 +40,7 @@ pub(super) struct Known {
 }
 
 impl Known {
-    pub(super) fn of(inferred: &Inferred, dumps: &[Dump]) -> Self {
+    pub(super) fn of(inferred: &Inferred, dumps: &[Dump], owners: &ShownNodes) -> Self {
         let local_sources = inferred.proxy.local_sources.clone();
         let of_family = |ip: &IpAddr| {
             local_sources.iter().filter(|range| Family::of(range.addr()) == Family::of(*ip)).collect::<Vec<_>>()
@@ -46,17 +49,25 @@ impl Known {
         let is_api = |port: &&InferredPort| port.service.namespace == "default" && port.service.name == "kubernetes";
         let api: BTreeSet<IpAddr> =
             inferred.ports.iter().filter(is_api).flat_map(|port| &port.endpoints).map(SocketAddr::ip).collect();
-        let is_machine = |ip: &IpAddr| {
-            let sources = of_family(ip);
-            inferred.proxy.node_port_addresses.contains(ip)
-                || sources.is_empty() && api.contains(ip)
-                || !sources.is_empty() && !sources.iter().any(|range| wide(**range, Family::of(*ip)).contains(ip))
-        };
         let all = inferred
             .ports
             .iter()
             .flat_map(|port| port.endpoints.iter().chain(&port.local))
             .map(|endpoint| endpoint.ip());
+        let is_outside = |ip: &IpAddr| {
+            let sources = of_family(ip);
+            !sources.is_empty() && !sources.iter().any(|range| wide(**range, Family::of(*ip)).contains(ip))
+        };
+        // A range that has none of several endpoints is not that of pods.
+        let of_pods: BTreeSet<IpAddr> = all.clone().filter(|ip| !api.contains(ip)).collect();
+        let is_mismatch = of_pods.iter().all(is_outside);
+        let is_listed =
+            |ip: &IpAddr| owners.pods.contains(ip) || of_pods.len() >= FEWEST_OUTSIDE && owners.endpoints.contains(ip);
+        let is_machine = |ip: &IpAddr| {
+            inferred.proxy.node_port_addresses.contains(ip)
+                || of_family(ip).is_empty() && api.contains(ip)
+                || is_outside(ip) && !(is_mismatch && is_listed(ip))
+        };
         let (machines, mut pods): (BTreeSet<IpAddr>, BTreeSet<IpAddr>) = all.partition(is_machine);
         let local = inferred.ports.iter().flat_map(|port| &port.local).map(|endpoint| endpoint.ip());
         let mut here: BTreeSet<IpAddr> = local.chain(inferred.proxy.here.iter().copied()).collect();
@@ -128,7 +139,8 @@ impl Known {
     pub(super) fn node_range(&self, pods: &BTreeSet<IpAddr>) -> Option<IpNet> {
         let is_nodes = |range: &&IpNet| {
             let family = Family::of(range.addr());
-            pods.iter().any(|ip| Family::of(*ip) == family && !range.contains(ip))
+            let is_near = |ip: &IpAddr| Family::of(*ip) == family && wide(**range, family).contains(ip);
+            pods.iter().any(|ip| is_near(ip) && !range.contains(ip))
         };
         self.local_sources.iter().find(is_nodes).copied()
     }

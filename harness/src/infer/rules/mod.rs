@@ -34,6 +34,7 @@ use svclab_rules::infer::Inferred;
 
 pub(super) use self::configuration::{configurations, configure, configured_ranges};
 pub(super) use self::dump::Dump;
+pub(super) use self::known::FEWEST_OUTSIDE;
 use self::placement::place;
 pub(super) use self::surroundings::HERE;
 use self::surroundings::Surroundings;
@@ -41,10 +42,11 @@ use super::Assumption;
 use super::accessors::own_name as name_of;
 use super::endpoint_nodes::{assign_nodes, unassign_non_local};
 use super::merge::Objects;
+use super::named_endpoints::with_their_pods;
 use super::objects::{Around, Assumed, Deviation, file_name, own_name};
 use crate::input::{Diagnostics, Span};
 use crate::scenario::{Install, Note, OtherRules, Place, Scenario, Tests, cluster, parse_with};
-use crate::text::{counted, one_line};
+use crate::text::{counted, list, one_line};
 
 /// Builds scenarios of one cluster around the dumps of nodes, one for each list of them, which have at least one each. With a list comes the name
 /// of what it was read from.
@@ -59,6 +61,8 @@ use crate::text::{counted, one_line};
 pub(super) fn from_dumps(sides: &[(Vec<Dump>, &Path)], objects: &Objects) -> Result<Vec<Assumed>, Diagnostics> {
     let dumps = &*Dump::merged(sides.iter().flat_map(|(dumps, _)| dumps));
     let path = sides.first().map_or(Path::new(""), |(_, path)| path);
+    let with_pods = with_their_pods(objects, dumps);
+    let objects = with_pods.as_ref().unwrap_or(objects);
     let inferred = Inferred::joined(dumps.iter().map(|dump| dump.inferred.clone()));
     let surroundings = Surroundings::of(dumps, &inferred, objects);
     let mode = dumps.first().map(Dump::mode).unwrap_or_default();
@@ -129,6 +133,9 @@ pub(super) fn from_dumps(sides: &[(Vec<Dump>, &Path)], objects: &Objects) -> Res
     };
     Ok(sides.iter().map(of_side).collect())
 }
+
+/// The most Services that are named in an assumption.
+const MAX_NAMED: usize = 5;
 
 /// Installs the rules of dumps on their nodes. Returns what was changed in them, and what differs from what kube-proxy writes.
 fn installed(
@@ -213,6 +220,12 @@ fn joined(
         if left_out > 0 {
             let count = counted(left_out, "service");
             notes.push(format!("{count} of the objects that the excerpt does not show left out").into());
+        }
+    } else if !dumps.iter().any(Dump::lists_rejections) {
+        let left_out = all.retain_served(inferred);
+        if !left_out.is_empty() {
+            let names = list(&left_out, MAX_NAMED);
+            notes.push(format!("left out, because nothing shows whether they have endpoints: {names}").into());
         }
     }
     all.complete(shown, inferred, (dumps.iter().all(Dump::is_whole), &around.made_up()), notes);

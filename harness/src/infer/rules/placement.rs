@@ -39,7 +39,7 @@ pub(super) fn place(
     let mut placed: BTreeMap<&str, String> = BTreeMap::new();
     let by_sign = |machine: &Machine, node: &Known| {
         node.name == machine.name
-            || node.addresses.iter().any(|ip| machine.addresses.contains(ip))
+            || node.addresses.iter().chain(&node.pods).any(|ip| machine.addresses.contains(ip))
             || machine.ranges.iter().any(|range| {
                 node.ranges.iter().any(|own| own.contains(range) || range.contains(own))
                     || node.pods.iter().any(|ip| range.contains(ip))

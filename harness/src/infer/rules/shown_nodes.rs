@@ -4,9 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use ipnet::IpNet;
+use serde_json::Value;
 
-use super::super::accessors::{endpoint_ips, ips, node_ips, node_ranges, own_name, serving_ips};
+use super::super::accessors::{endpoint_ips, ips, node_ips, node_ranges, own_name, service_of, serving_ips};
 use super::super::merge::Objects;
+use super::super::service_ports::is_api_server;
 use super::super::usual_ranges::usual_range;
 
 /// The nodes of addresses, as objects show them.
@@ -14,6 +16,10 @@ pub(super) struct ShownNodes {
     addresses: BTreeMap<IpAddr, String>,
     /// The pod ranges of nodes; the usual ones around pods of nodes without one.
     pub(super) ranges: Vec<(IpNet, String)>,
+    /// The addresses of pods that are not their node's.
+    pub(super) pods: BTreeSet<IpAddr>,
+    /// The addresses of endpoints other than the API server's that are not a node's.
+    pub(super) endpoints: BTreeSet<IpAddr>,
     /// All addresses of machines, pods and endpoints.
     pub(super) taken: BTreeSet<IpAddr>,
 }
@@ -40,10 +46,14 @@ impl ShownNodes {
                 ranges.extend(node.into_iter().map(|node| (usual, node.clone())));
             }
         }
+        let ips_of = |one: &Value| [endpoint_ips(one), serving_ips(one)].concat();
+        let is_other = |ip: &IpAddr| !machines.contains(ip);
+        let of_services = objects.endpoints.iter().filter(|one| !is_api_server(&service_of(one))).flat_map(ips_of);
+        let endpoints = of_services.filter(is_other).collect();
+        let of_pods = pods.keys().copied().filter(is_other).collect();
         let addresses: BTreeMap<IpAddr, String> = of_nodes.chain(pods).collect();
-        let endpoints = objects.endpoints.iter().flat_map(|one| [endpoint_ips(one), serving_ips(one)].concat());
-        let taken = addresses.keys().copied().chain(endpoints).collect();
-        Self { addresses, ranges, taken }
+        let taken = addresses.keys().copied().chain(objects.endpoints.iter().flat_map(ips_of)).collect();
+        Self { addresses, ranges, pods: of_pods, endpoints, taken }
     }
 
     /// The node of an address.

@@ -42,10 +42,10 @@ pub(super) struct Surroundings {
 impl Surroundings {
     /// The surroundings of the rules of one or several nodes, and what they show together, among the nodes that objects show.
     pub(super) fn of(dumps: &[Dump], inferred: &Inferred, objects: &Objects) -> Self {
-        let known = Known::of(inferred, dumps);
         let owners = ShownNodes::of(objects);
+        let known = Known::of(inferred, dumps, &owners);
         let of_dump = |dump: &Dump| {
-            let one = Known::of(&dump.inferred, std::slice::from_ref(dump));
+            let one = Known::of(&dump.inferred, std::slice::from_ref(dump), &owners);
             one.placed(&dump.node, &owners)
         };
         let each: Vec<Known> = dumps.iter().map(of_dump).collect();

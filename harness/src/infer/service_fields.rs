@@ -1,0 +1,79 @@
+//! Fields of Services that tables leave out.
+
+use serde_json::Value;
+
+/// Adds the fields that only the rules show to a Service.
+pub(super) fn fill_service(service: &mut Value, shown: &Value) {
+    let ports = shown["spec"]["ports"].as_array().cloned().unwrap_or_default();
+    let protocol = |one: &Value| one["protocol"].as_str().unwrap_or("TCP").to_owned();
+    let count = service["spec"]["ports"].as_array().map_or(0, Vec::len);
+    for port in service["spec"]["ports"].as_array_mut().into_iter().flatten() {
+        let is_same = |other: &&Value| other["port"] == port["port"] && protocol(other) == protocol(port);
+        let Some(known) = ports.iter().find(is_same).or(ports.first().filter(|_| count == 1 && ports.len() == 1))
+        else {
+            continue;
+        };
+        let is_made_up = is_made_up(port);
+        if is_made_up && known["name"].is_null() {
+            port.as_object_mut().map(|fields| fields.remove("name"));
+        }
+        for field in ["name", "targetPort", "nodePort"] {
+            let is_missing = port[field].is_null() || field == "name" && (port[field] == "" || is_made_up);
+            // In a manifest, a port without `targetPort` has its own number as one; tables show none.
+            let is_default = field == "targetPort" && !is_made_up;
+            if is_missing && !is_default && !known[field].is_null() {
+                port[field] = known[field].clone();
+            }
+        }
+    }
+    for field in [
+        "clusterIP",
+        "clusterIPs",
+        "ipFamilies",
+        "ipFamilyPolicy",
+        "internalTrafficPolicy",
+        "externalTrafficPolicy",
+        "healthCheckNodePort",
+        "sessionAffinity",
+        "sessionAffinityConfig",
+        "loadBalancerSourceRanges",
+    ] {
+        let clashes = match field {
+            // A policy for outside traffic needs a type that has some.
+            "externalTrafficPolicy" => {
+                matches!(service["spec"]["type"].as_str(), None | Some("ClusterIP"))
+                    && service["spec"]["externalIPs"].is_null()
+            }
+            "healthCheckNodePort" | "loadBalancerSourceRanges" => service["spec"]["type"] != "LoadBalancer",
+            "clusterIPs" | "ipFamilies" | "ipFamilyPolicy" => {
+                service["spec"]["clusterIP"] != shown["spec"]["clusterIP"]
+            }
+            _ => false,
+        };
+        if service["spec"][field].is_null() && !shown["spec"][field].is_null() && !clashes {
+            service["spec"][field] = shown["spec"][field].clone();
+        }
+    }
+}
+
+/// Whether a port's name is the one that the reader of tables made up: `p80-tcp`.
+fn is_made_up(port: &Value) -> bool {
+    let protocol = port["protocol"].as_str().unwrap_or("TCP").to_lowercase();
+    port["name"].as_str().is_some_and(|name| name == format!("p{}-{protocol}", port["port"]))
+}
+
+/// Several ports need names; one has none unless it is known.
+pub(super) fn name_ports(service: &mut Value) {
+    if let Some([only]) = service["spec"]["ports"].as_array_mut().map(Vec::as_mut_slice)
+        && is_made_up(only)
+    {
+        only.as_object_mut().map(|fields| fields.remove("name"));
+    }
+    let Some(ports) = service["spec"]["ports"].as_array_mut().filter(|ports| ports.len() > 1) else { return };
+    for port in ports {
+        if port["name"].as_str().is_none_or(str::is_empty) {
+            let protocol = port["protocol"].as_str().unwrap_or("TCP").to_lowercase();
+            port["name"] = format!("{protocol}-{}", port["port"]).into();
+        }
+    }
+}

@@ -16,6 +16,9 @@ const INTERFACES: [&str; 8] = ["cali", "veth", "lxc", "azv", "gke", "eni", "tap"
 const LONGEST_IPV4: usize = 24;
 const LONGEST_IPV6: usize = 64;
 
+/// Longer than the name of an option, in characters.
+const LONGEST_OPTION: usize = 64;
+
 /// Longer than a name in nftables, in bytes (`NFT_NAME_MAXLEN` is 256).
 const LONGEST_NAME: usize = 257;
 
@@ -230,10 +233,13 @@ fn is_ordinary(text: &str, at: &Range<usize>, names: &HashSet<String>, wording: 
 
 /// Returns whether a word is a part of the name of a long option, all of whose parts identify no one: `--write-config-to`.
 fn is_name_of_option(text: &str, at: &Range<usize>) -> bool {
-    let is_of_option = |letter: char| letter.is_alphanumeric() || letter == '-';
-    let before = text[..at.start].trim_end_matches(is_of_option);
+    let is_of_option = |letter: &char| letter.is_alphanumeric() || *letter == '-';
+    let length = |letters: &mut dyn Iterator<Item = char>| -> usize {
+        letters.take(LONGEST_OPTION).take_while(is_of_option).map(char::len_utf8).sum()
+    };
+    let before = &text[..at.start - length(&mut text[..at.start].chars().rev())];
     let rest = &text[before.len()..];
-    let option = &rest[..rest.find(|letter| !is_of_option(letter)).unwrap_or(rest.len())];
+    let option = &rest[..length(&mut rest.chars())];
     let starts = before.chars().next_back().is_none_or(|letter| letter.is_whitespace() || "([`'\"".contains(letter));
     let name = option.strip_prefix("--").filter(|_| starts);
     name.is_some_and(|name| name.split('-').all(|part| is_known(part) || is_ordinary_word(part)))

@@ -95,7 +95,8 @@ pub(super) fn dumps(
         dump.renamed.extend(unshown.iter().filter_map(|one| Renamed::for_endpoint(&dump.inferred, one)));
     }
     notes.extend(renamed.into_iter().map(Assumption::Assumed));
-    let with_pods = with_their_pods(objects, &dumps);
+    let sources = dumps.iter().flat_map(|dump| dump.inferred.proxy.local_sources.clone()).collect();
+    let with_pods = with_their_pods(objects, &sources);
     notes.extend(name_nodes(&mut dumps, &places, evidence, with_pods.as_ref().unwrap_or(objects)));
     dumps
 }

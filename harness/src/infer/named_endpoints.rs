@@ -10,10 +10,12 @@ use svclab_rules::cluster::{Family, ObjectName};
 use super::accessors::{for_each_endpoint, ips, node_ips, own_name, service_ips, service_of};
 use super::endpoint_pods::{EndpointPod, EndpointPods};
 use super::merge::Objects;
-use super::objects::wide;
-use super::rules::{Dump, FEWEST_OUTSIDE};
+use super::usual_ranges::wide;
 use super::service_ports::is_api_server;
 use crate::evidence::is_from_table;
+
+/// The fewest endpoints outside of the range that rules take for that of pods, and none in it, that are not those of nodes.
+pub(super) const FEWEST_OUTSIDE: usize = 3;
 
 /// An endpoint on a node.
 struct Named {
@@ -26,12 +28,12 @@ struct Named {
 
 /// The objects with a pod on the node of each endpoint that names one and whose address nothing has. Rules that take an address for none of a pod's,
 /// and those of other endpoints for pods', show that it is the node's own. `None` if there is nothing to add.
-pub(super) fn with_their_pods(objects: &Objects, dumps: &[Dump]) -> Option<Objects> {
+/// `sources` are the ranges that rules take for those of pods.
+pub(super) fn with_their_pods(objects: &Objects, sources: &BTreeSet<IpNet>) -> Option<Objects> {
     let new = named(objects);
-    if new.is_empty() || dumps.is_empty() {
+    if new.is_empty() {
         return None;
     }
-    let sources: BTreeSet<IpNet> = dumps.iter().flat_map(|dump| dump.inferred.proxy.local_sources.clone()).collect();
     let is_of_pods = |one: &Named| {
         let family = Family::of(one.ip);
         let mut of_family = sources.iter().filter(|range| Family::of(range.addr()) == family).peekable();

@@ -7,6 +7,7 @@ use ipnet::IpNet;
 use svclab_rules::cluster::Family;
 use svclab_rules::infer::{Inferred, InferredPort};
 
+use super::super::named_endpoints::FEWEST_OUTSIDE;
 use super::super::usual_ranges::{usual_range, wide};
 use super::dump::Dump;
 use super::machine::Machine;
@@ -15,9 +16,6 @@ use crate::scenario::NODE_RANGES;
 
 /// The most ranges of pods that become nodes of their own; where there are more, ranges are wider, unless they would not fit then.
 const MAX_RANGES: usize = 6;
-
-/// The fewest endpoints outside of the range that rules take for that of pods, and none in it, that are not those of nodes.
-pub(in crate::infer) const FEWEST_OUTSIDE: usize = 3;
 
 /// Endpoints by what the rules say about them.
 pub(super) struct Known {

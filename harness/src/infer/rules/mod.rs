@@ -34,7 +34,6 @@ use svclab_rules::infer::Inferred;
 
 pub(super) use self::configuration::{configurations, configure, configured_ranges};
 pub(super) use self::dump::Dump;
-pub(super) use self::known::FEWEST_OUTSIDE;
 use self::placement::place;
 pub(super) use self::surroundings::HERE;
 use self::surroundings::Surroundings;
@@ -61,9 +60,9 @@ use crate::text::{counted, list, one_line};
 pub(super) fn from_dumps(sides: &[(Vec<Dump>, &Path)], objects: &Objects) -> Result<Vec<Assumed>, Diagnostics> {
     let dumps = &*Dump::merged(sides.iter().flat_map(|(dumps, _)| dumps));
     let path = sides.first().map_or(Path::new(""), |(_, path)| path);
-    let with_pods = with_their_pods(objects, dumps);
-    let objects = with_pods.as_ref().unwrap_or(objects);
     let inferred = Inferred::joined(dumps.iter().map(|dump| dump.inferred.clone()));
+    let with_pods = with_their_pods(objects, &inferred.proxy.local_sources);
+    let objects = with_pods.as_ref().unwrap_or(objects);
     let surroundings = Surroundings::of(dumps, &inferred, objects);
     let mode = dumps.first().map(Dump::mode).unwrap_or_default();
     let shown = objects::objects(&inferred, &surroundings, mode);

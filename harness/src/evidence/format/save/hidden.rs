@@ -9,7 +9,8 @@ pub(super) fn hides_rules(rules: &RuleSet) -> bool {
     let is_empty = |chain: &Chain| chain.rules.is_empty();
     let mut endpoints = nat.chains.iter().filter(|chain| ChainKind::Endpoint.is_of(&chain.name)).peekable();
     let has_endpoints = endpoints.peek().is_some();
-    let has_services = nat.chains.iter().any(|chain| ChainKind::of(&chain.name).is_some() && !is_empty(chain));
+    // A text that ends before the chains of endpoints ends before those of Services, too.
+    let has_services = nat.chains.iter().any(|chain| ChainKind::Service.is_of(&chain.name) && !is_empty(chain));
     has_endpoints
         && has_services
         && endpoints.all(is_empty)

@@ -164,6 +164,11 @@ pub(crate) trait Reading<'a> {
         None
     }
 
+    /// Returns the endpoint written in the name of its chain if the hash in the name confirms it: the chain was created for this one.
+    fn confirmed_endpoint(&self, _chain: &str) -> Option<SocketAddr> {
+        None
+    }
+
     /// Returns the endpoint that names and comments give instead, for each endpoint of a group; `None` if they agree with the destination.
     fn misnamed(&self, group: &Group<'a>, endpoints: &[(&Lead<'a>, Endpoint<'a>)]) -> Vec<Option<Mismatch>>;
 

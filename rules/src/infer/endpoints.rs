@@ -64,14 +64,16 @@ struct Shown {
     others: Vec<SocketAddr>,
     /// The hash in its chain's name.
     hash: Option<ChainHash>,
+    /// The endpoint in its chain's name, if the hash there confirms it.
+    confirmed: Option<SocketAddr>,
 }
 
 impl Shown {
     /// Returns the endpoint that the chain was created for: the hash decides between candidates.
     fn meant(&self, names: &[String], protocol: Protocol) -> SocketAddr {
         let is_own = |to: &SocketAddr| self.hash.is_some_and(|hash| is_of(hash, names, protocol, *to));
-        let meant = std::iter::once(&self.to).chain(&self.others).find(|to| is_own(to));
-        *meant.unwrap_or(&self.to)
+        let hashed = || std::iter::once(&self.to).chain(&self.others).copied().find(is_own);
+        self.confirmed.or_else(hashed).unwrap_or(self.to)
     }
 }
 
@@ -107,9 +109,9 @@ pub(super) fn endpoints<'a>(reading: &impl Reading<'a>) -> Vec<Endpoints<'a>> {
                 let to = to?;
                 let by_source = masqueraded.map(|ip| SocketAddr::new(ip, to.port()));
                 let others = lead.named.into_iter().chain(by_source).filter(|other| *other != to).collect();
-                Some(Shown { to, others, hash })
+                Some(Shown { to, others, hash, confirmed: reading.confirmed_endpoint(chain) })
             }
-            To::Address(to) => Some(Shown { to, others: Vec::new(), hash: None }),
+            To::Address(to) => Some(Shown { to, others: Vec::new(), hash: None, confirmed: None }),
         };
         let affinity = leads.iter().find_map(|lead| lead.recall.as_ref()?.seconds);
         let endpoints = leads.iter().filter_map(&mut endpoint).collect();

@@ -29,7 +29,7 @@ pub use merge::{Order, merge};
 pub(crate) use normal_form::canonical_key;
 pub use parse::{ELLIPSIS, OLDER, parse_excerpt, unfold};
 pub use parse::{
-    Excerpt, ExcerptMerger, Listing, ListingLine, ListingReader, MAX_LINE_BYTES, ParseError, Parsed, SourceLines,
+    End, Excerpt, ExcerptMerger, Listing, ListingLine, ListingReader, MAX_LINE_BYTES, ParseError, Parsed, SourceLines,
     parse, parse_either_family, parse_listing, parse_rule,
 };
 pub use print::{print, print_rule};

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use svclab_rules::cluster::Family;
 use svclab_rules::coverage::Coverage;
-use svclab_rules::iptables::{self, ChainKind, ELLIPSIS, Excerpt, OLDER, TableName, parse_excerpt};
+use svclab_rules::iptables::{self, ChainKind, ELLIPSIS, End, Excerpt, OLDER, TableName, parse_excerpt};
 
 use super::super::filter::Filter;
 use super::super::grep::Patterns;
@@ -86,7 +86,7 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
     let has_table = logical.iter().any(|(_, text)| text.trim_start().starts_with('*'));
     let mut logical = if has_table { logical } else { shown_once(logical) };
     let table = if is_listed && !has_table { table.or_else(|| table_of(&logical)) } else { table };
-    let excerpt = parse_likelier_family(&logical, table, family.unwrap_or(Family::Ipv4));
+    let excerpt = parse_likelier_family(&logical, table, family.unwrap_or(Family::Ipv4), end(&lines[taken..], context));
     let mut block_unread = unread;
     let position = |number: usize| {
         let at = lines[..taken].partition_point(|line| line.number < number);
@@ -133,6 +133,13 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
     }
     let contents = Contents::Iptables { rules: parsed, count, coverage, rounded_digits: None, cut };
     Some(Block { format, taken, contents, unread: block_unread, mends })
+}
+
+/// Whether lines are known to end with the output: after the output of a command, the terminal shows the next prompt. Rules below prose may have been
+/// picked.
+fn end(following: &[Line<'_>], context: &Context) -> End {
+    let is_next = following.first().is_some_and(|line| line.is_prompt() || command(line.text.trim()).is_some());
+    if is_next && context.command.is_some() && !context.has_gap { End::OfOutput } else { End::Unknown }
 }
 
 /// The chain of a service or an endpoint that a text starts within: the first rule that kube-proxy writes there marks packets.
@@ -361,8 +368,13 @@ fn table_of(lines: &[(usize, Cow<'_, str>)]) -> Option<TableName> {
 }
 
 /// The rules as those of a family, or of the other one if more of them can be read there.
-fn parse_likelier_family(lines: &[(usize, Cow<'_, str>)], table: Option<TableName>, family: Family) -> Excerpt {
-    let of = |family| parse_excerpt(lines.iter().map(|(number, text)| (*number, text.as_ref())), family, table);
+fn parse_likelier_family(
+    lines: &[(usize, Cow<'_, str>)],
+    table: Option<TableName>,
+    family: Family,
+    end: End,
+) -> Excerpt {
+    let of = |family| parse_excerpt(lines.iter().map(|(number, text)| (*number, text.as_ref())), family, table, end);
     let first = of(family);
     if first.unread.is_empty() {
         return first;

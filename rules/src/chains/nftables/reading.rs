@@ -153,6 +153,12 @@ impl<'a> Reading<'a> for Table<'a> {
         endpoint_of_base(NAMING.endpoint_part(chain)?)
     }
 
+    fn confirmed_endpoint(&self, chain: &str) -> Option<SocketAddr> {
+        let base = NAMING.endpoint_part(chain)?;
+        let (hash, hashed) = base.split_once('-')?;
+        (nftables::name_hash(hashed) == hash).then(|| endpoint_of_base(base))?
+    }
+
     /// The name of an endpoint's chain contains the service port and the endpoint.
     fn misnamed(&self, group: &Group<'a>, endpoints: &[(&Lead<'a>, Endpoint<'a>)]) -> Vec<Option<Mismatch>> {
         let misnamed = |endpoint: &Endpoint<'a>| {

@@ -33,19 +33,29 @@ pub const OLDER: [&str; 2] = ["[unsupported revision]", "--to-destination :0 --p
 /// The line that stands for omitted lines.
 pub const ELLIPSIS: &str = "...";
 
+/// What is known about the end of lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// The output ends there, as before the next prompt of a terminal.
+    OfOutput,
+    /// The output may have more lines.
+    Unknown,
+}
+
 /// Parses lines, each with its number; `table` is the one named in a command before them. [`ELLIPSIS`] stands for omitted lines.
 ///
 /// Chains need no declaration. If no heading names a rule's table, it is inferred: the table in which kube-proxy writes, or the kernel
-/// allows, such a rule.
+/// allows, such a rule. If the text is not known to end with the output ([`End::Unknown`]), a chain of kube-proxy that ends early may be cut off.
 pub fn parse_excerpt<'a>(
     lines: impl IntoIterator<Item = (usize, &'a str)>,
     family: Family,
     table: Option<TableName>,
+    end: End,
 ) -> Excerpt {
     let lines: Vec<(usize, &str)> = lines.into_iter().collect();
     let mut reader = Reader {
         document: Document::new(family),
-        heading: headless_table(&lines),
+        heading: tables::headless(&lines),
         has_gap: false,
         table,
         rules: 0,
@@ -70,7 +80,7 @@ pub fn parse_excerpt<'a>(
         }
     }
     let ends_within_rule = reader.ends_within_rule();
-    if reader.ends_within_chain() || ends_within_rule {
+    if end == End::Unknown && reader.ends_within_chain() || ends_within_rule {
         reader.tracker.gap();
     }
     if reader.tracker.is_open() || ends_within_rule {
@@ -317,30 +327,6 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Returns the table that a text starts in, if it starts after the table's heading and has its end: the table of most of its lines that can be in
-/// one table alone, else that of its built-in chains.
-fn headless_table(lines: &[(usize, &str)]) -> Option<TableName> {
-    let end = lines.iter().position(|(_, line)| line.trim() == "COMMIT" || line.trim_start().starts_with('*'))?;
-    let own = &lines[..end];
-    if lines[end].1.trim() != "COMMIT" {
-        return None;
-    }
-    let certain = |line: &str| match heading(line) {
-        Some(chain) => tables::alone(chain),
-        None => tables::certain(line.split_once("-A ")?.1.split(' ').next()?, line),
-    };
-    let votes: Vec<TableName> = own.iter().filter_map(|(_, line)| certain(line)).collect();
-    let count = |table: &TableName| votes.iter().filter(|vote| *vote == table).count();
-    let most = TableName::ALL.into_iter().max_by_key(count).filter(|table| count(table) > 0);
-    let has = |chain: &str| own.iter().any(|(_, line)| heading(line) == Some(chain));
-    most.or_else(|| TableName::of_builtin_chains(has))
-}
-
-/// Returns the chain of a heading: `:INPUT ACCEPT [0:0]`.
-fn heading(line: &str) -> Option<&str> {
-    line.trim().strip_prefix(':')?.split(' ').next()
-}
-
 /// Returns whether a name is the start of one of kube-proxy's chains: `KUBE`, `KUBE-SE`.
 fn is_begun(name: &str) -> bool {
     let prefixes = ChainKind::ALL.into_iter().map(ChainKind::prefix);
@@ -356,7 +342,7 @@ mod tests {
     use super::*;
 
     fn excerpt(text: &str) -> Excerpt {
-        parse_excerpt((1..).zip(text.lines()), Family::Ipv4, None)
+        parse_excerpt((1..).zip(text.lines()), Family::Ipv4, None, End::Unknown)
     }
 
     const PORTAL: &str =
@@ -430,8 +416,18 @@ mod tests {
     #[case::others("-A ANY -p tcp -j ACCEPT", TableName::Filter)]
     #[case::service("-A KUBE-SERVICES -d 10.0.0.1/32 -p tcp -m tcp --dport 80 -j KUBE-SVC-X", TableName::Nat)]
     fn a_rule_is_not_in_a_table_that_cannot_have_it(#[case] line: &str, #[case] table: TableName) {
-        let found = parse_excerpt([(1, line)].into_iter(), Family::Ipv4, Some(TableName::Filter));
+        let found = parse_excerpt([(1, line)].into_iter(), Family::Ipv4, Some(TableName::Filter), End::Unknown);
         assert_eq!(found.parsed.rules.tables[0].name, table);
+    }
+
+    /// Before the next prompt, no line of the output is missing.
+    #[rstest]
+    #[case::of_output(End::OfOutput, false)]
+    #[case::unknown(End::Unknown, true)]
+    fn a_chain_with_a_random_rule_at_the_end_may_be_cut(#[case] end: End, #[case] expected: bool) {
+        let text = "-A KUBE-SVC-A -m statistic --mode random --probability 0.5 -j KUBE-SEP-A";
+        let found = parse_excerpt([(1, text)], Family::Ipv4, None, end);
+        assert_eq!((found.is_cut, found.coverage.is_cut("nat", "KUBE-SVC-A")), (expected, expected));
     }
 
     #[test]

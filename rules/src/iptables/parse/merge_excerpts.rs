@@ -99,12 +99,12 @@ fn insert(rules: &mut Vec<Rule>, lines: &mut Vec<usize>, mut added: Vec<(usize, 
 
 #[cfg(test)]
 mod tests {
-    use super::super::parse_excerpt;
+    use super::super::{End, parse_excerpt};
     use super::*;
     use crate::cluster::Family;
 
     fn excerpt(text: &str) -> Parsed {
-        parse_excerpt((1..).zip(text.lines()), Family::Ipv4, None).parsed
+        parse_excerpt((1..).zip(text.lines()), Family::Ipv4, None, End::Unknown).parsed
     }
 
     #[test]

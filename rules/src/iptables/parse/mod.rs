@@ -10,7 +10,7 @@ mod tables;
 
 use std::collections::HashMap;
 
-pub use self::excerpt::{ELLIPSIS, Excerpt, OLDER, parse_excerpt};
+pub use self::excerpt::{ELLIPSIS, End, Excerpt, OLDER, parse_excerpt};
 pub use self::guard::MAX_LINE_BYTES;
 use self::line::RuleReader;
 pub use self::listing::{Listing, ListingLine, ListingReader, parse_listing, unfold};

@@ -76,3 +76,27 @@ pub(super) fn by_line(chain: &str, line: &str) -> TableName {
 pub(super) fn target_of(line: &str) -> Option<&str> {
     line.split_whitespace().skip_while(|word| !matches!(*word, "-j" | "--jump" | "-g" | "--goto")).nth(1)
 }
+
+/// Returns the table that a text starts in, if it starts after the table's heading and has its end: the table of most of its lines that can be in
+/// one table alone, else that of its built-in chains.
+pub(super) fn headless(lines: &[(usize, &str)]) -> Option<TableName> {
+    let end = lines.iter().position(|(_, line)| line.trim() == "COMMIT" || line.trim_start().starts_with('*'))?;
+    let own = &lines[..end];
+    if lines[end].1.trim() != "COMMIT" {
+        return None;
+    }
+    let certain_of = |line: &str| match heading(line) {
+        Some(chain) => alone(chain),
+        None => certain(line.split_once("-A ")?.1.split(' ').next()?, line),
+    };
+    let votes: Vec<TableName> = own.iter().filter_map(|(_, line)| certain_of(line)).collect();
+    let count = |table: &TableName| votes.iter().filter(|vote| *vote == table).count();
+    let most = TableName::ALL.into_iter().max_by_key(count).filter(|table| count(table) > 0);
+    let has = |chain: &str| own.iter().any(|(_, line)| heading(line) == Some(chain));
+    most.or_else(|| TableName::of_builtin_chains(has))
+}
+
+/// Returns the chain of a heading: `:INPUT ACCEPT [0:0]`.
+fn heading(line: &str) -> Option<&str> {
+    line.trim().strip_prefix(':')?.split(' ').next()
+}

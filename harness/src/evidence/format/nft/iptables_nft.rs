@@ -10,7 +10,7 @@ use std::collections::HashSet;
 
 use svclab_rules::cluster::Family;
 use svclab_rules::coverage::Coverage;
-use svclab_rules::iptables::{ELLIPSIS, Excerpt, Parsed, TableName, parse_excerpt};
+use svclab_rules::iptables::{ELLIPSIS, End, Excerpt, Parsed, TableName, parse_excerpt};
 
 use super::super::super::filter::Filter;
 use super::super::super::line::Line;
@@ -295,7 +295,8 @@ impl Reader {
         }
         self.end_table(last, false);
         let rows = self.saved.iter().map(|(number, text)| (*number, text.as_ref()));
-        let Excerpt { parsed, rules: count, mut coverage, unread, .. } = parse_excerpt(rows, self.family, None);
+        let Excerpt { parsed, rules: count, mut coverage, unread, .. } =
+            parse_excerpt(rows, self.family, None, End::Unknown);
         for error in unread {
             let at = lines.partition_point(|line| line.number < error.line).min(lines.len() - 1);
             self.unread.push((at, error.message));

@@ -204,6 +204,13 @@ pub(crate) enum Complaint {
     NodeName,
     /// Another process listens on a node port.
     PortInUse,
+    /// It does not get Services or endpoints from the API server.
+    Watch {
+        /// Whether the log is known to be kube-proxy's: other programs say the same in theirs.
+        is_of_proxy: bool,
+        /// Whether later lines say that rules were written, or that the objects are known again.
+        is_over: bool,
+    },
 }
 
 /// A line of a log in which kube-proxy complains.

@@ -23,7 +23,7 @@ const SAVE: &str = "the whole output of `iptables-save` on that node";
 const SLICES: &str = "`kubectl get endpointslices,pods -o wide` of the namespace, taken at the same time as the rules";
 
 /// All kinds.
-pub const CATALOG: [Entry; 58] = [
+pub const CATALOG: [Entry; 60] = [
     entry_of("dnat-protocol", Error, "", "`kubectl get service NAME -o yaml` and the unedited rules"),
     entry_of("dnat-source", Error, "kubernetes/kubernetes#45790", "the rules as `iptables-save` prints them, unedited"),
     entry_of(
@@ -102,6 +102,12 @@ pub const CATALOG: [Entry; 58] = [
         "kube-proxy's log of that node with the rules that it tried to write, and `iptables --version` on the host and in kube-proxy's image",
     ),
     entry_of(
+        "watch-failed",
+        Warning,
+        "kubernetes/kubernetes#38372",
+        "kube-proxy's whole log of that node, and the rules and endpoints taken at the same time",
+    ),
+    entry_of(
         "node-port-in-use",
         Warning,
         "kubernetes/kubernetes#97360",
@@ -114,6 +120,7 @@ pub const CATALOG: [Entry; 58] = [
         "kubernetes/kubernetes#78994",
         "which program writes the rules before kube-proxy's",
     ),
+    entry_of("preceding-rule", Error, "", "which program writes the rules before kube-proxy's"),
     entry_of(
         "forward-drop",
         Warning,

@@ -20,8 +20,8 @@ struct Frontend {
     shown_in: &'static str,
 }
 
-/// Frontends by address and protocol.
-type Frontends = HashMap<(IpAddr, String), Vec<Frontend>>;
+/// Frontends by address and protocol; those of node ports have no address.
+type Frontends = HashMap<(Option<IpAddr>, String), Vec<Frontend>>;
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     if view.connections.is_empty() {
@@ -36,10 +36,14 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
         known.extend(new);
     }
     let finding = |(place, entry): &(Place, &Connection)| {
-        let own = frontends.get(&(entry.original.destination, entry.protocol.clone()))?;
-        let frontend =
-            own.iter().find(|frontend| frontend.port.is_none() || frontend.port == entry.original.destination_port)?;
-        judge(place, entry, frontend)
+        let (to, protocol) = (&entry.original, &entry.protocol);
+        let of = |address: Option<IpAddr>| {
+            let mut own = frontends.get(&(address, protocol.clone()))?.iter();
+            own.find(|frontend| frontend.port.is_none() || frontend.port == to.destination_port)
+        };
+        // Connections to the node ports of other nodes are not translated here.
+        let on_node = || of(None).filter(|_| entry.reply.source != to.destination);
+        judge(place, entry, of(Some(to.destination)).or_else(on_node)?)
     };
     view.connections.iter().filter_map(finding).collect()
 }
@@ -47,11 +51,13 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
 fn of_rules(view: &View<'_>) -> Frontends {
     let mut frontends = Frontends::new();
     for port in view.ports.iter().flatten() {
-        for address in port.cluster_ips.iter().chain(&port.external_ips).chain(&port.load_balancer) {
+        let addresses = port.cluster_ips.iter().chain(&port.external_ips).chain(&port.load_balancer);
+        let of_addresses = addresses.map(|address| (Some(*address), port.port));
+        for (address, number) in of_addresses.chain(port.node_port.map(|number| (None, Some(number)))) {
             let endpoints = port.endpoints.iter().chain(&port.local).map(std::net::SocketAddr::ip);
-            frontends.entry((*address, port.protocol.as_str().to_owned())).or_default().push(Frontend {
+            frontends.entry((address, port.protocol.as_str().to_owned())).or_default().push(Frontend {
                 service: port.service.to_string(),
-                port: port.port,
+                port: number,
                 endpoints: endpoints.collect(),
                 shown_in: "rules",
             });
@@ -68,10 +74,13 @@ fn of_objects(view: &View<'_>) -> Frontends {
         let addresses: BTreeSet<IpAddr> = accessors::service_ips(service).into_iter().collect();
         for port in service["spec"]["ports"].as_array().into_iter().flatten() {
             let protocol = port["protocol"].as_str().unwrap_or("TCP").to_lowercase();
-            for address in &addresses {
-                frontends.entry((*address, protocol.clone())).or_default().push(Frontend {
+            let number = |field: &str| port[field].as_u64().and_then(|port| u16::try_from(port).ok());
+            let of_addresses = addresses.iter().map(|address| (Some(*address), number("port")));
+            let on_nodes = number("nodePort").filter(|port| *port > 0).map(|port| (None, Some(port)));
+            for (address, number) in of_addresses.chain(on_nodes) {
+                frontends.entry((address, protocol.clone())).or_default().push(Frontend {
                     service: name.clone(),
-                    port: port["port"].as_u64().and_then(|port| port.try_into().ok()),
+                    port: number,
                     endpoints: endpoints.get(&name).cloned().unwrap_or_default(),
                     shown_in: "objects",
                 });
@@ -117,6 +126,26 @@ service/kube-dns   ClusterIP   192.168.0.10   <none>        53/UDP,53/TCP   412d
 NAME                 ENDPOINTS                                                    AGE
 endpoints/kube-dns   10.120.0.17:53,10.120.2.200:53,10.120.0.17:53,10.120.2.200:53   412d
 ";
+
+    /// What another node's port gets is translated there.
+    #[rstest]
+    #[case::stale("172.18.0.5", "30053", "10.120.0.99", &["stale-entry"])]
+    #[case::to_an_endpoint("172.18.0.5", "30053", "10.120.2.200", &[])]
+    #[case::other_port("172.18.0.5", "30054", "10.120.0.99", &[])]
+    #[case::other_node("172.18.0.6", "30053", "172.18.0.6", &[])]
+    fn entries_of_node_ports_are_judged(
+        #[case] to: &str,
+        #[case] port: &str,
+        #[case] from: &str,
+        #[case] expected: &[&str],
+    ) {
+        let connections = format!(
+            "$ conntrack -L\nudp      17 29 src=203.0.113.7 dst={to} sport=49660 dport={port} src={from} dst=203.0.113.7 sport=53 dport=49660 mark=0 use=1\n\n"
+        );
+        let service =
+            SERVICE.replace("ClusterIP   192", "NodePort    192").replace("53/UDP,53/TCP  ", "53:30053/UDP  ");
+        assert_eq!(ids(&format!("{connections}{service}")), expected);
+    }
 
     /// kubernetes#125467: objects alone say which address is a Service's, and which endpoints it has.
     #[rstest]

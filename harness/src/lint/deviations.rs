@@ -3,8 +3,10 @@
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 
+use serde_json::Value;
 use svclab_rules::cluster::ProxyMode;
 use svclab_rules::compare::{Difference, Fact, Subject};
+use svclab_rules::infer::InferredPort;
 use svclab_rules::iptables::{Rule, TableName};
 
 use super::deviation_places::{fact, is_in, place};
@@ -51,7 +53,9 @@ pub(super) fn find(
             && is_missing(deviation)
             && !whole().any(leads)
     };
-    let is_certain = |deviation: &&Deviation| !is_of_settings(deviation) || serves_no_node_ports(deviation);
+    let is_certain = |deviation: &&Deviation| {
+        !is_of_settings(deviation) || serves_no_node_ports(deviation) || is_of_shown_ranges(view, deviation)
+    };
     // Where a chain has another rule instead, a setting or another release may be the cause.
     let is_varied = |deviation: &Deviation| {
         let is_other = |other: &Deviation| {
@@ -103,6 +107,22 @@ pub(super) fn is_of_settings(deviation: &Deviation) -> bool {
         Some(Fact::Rule(rule)) => rule.ends_with("-j KUBE-NODEPORTS"),
         _ => false,
     }
+}
+
+/// Whether it is about a source range of a Service whose source ranges an object shows. On nodes within the ranges, kube-proxy also admits the load
+/// balancer's own address.
+pub(super) fn is_of_shown_ranges(view: &View<'_>, deviation: &Deviation) -> bool {
+    let Some(Fact::SourceRange(range)) = fact(deviation) else { return false };
+    let address = range.split('/').next().unwrap_or(range);
+    let is_of_balancer = |port: &InferredPort| port.load_balancer.iter().any(|ip| ip.to_string() == address);
+    let has_ranges = |service: &Value| {
+        let ranges = service["spec"]["loadBalancerSourceRanges"].as_array();
+        let namespace = service["metadata"]["namespace"].as_str().unwrap_or("default");
+        let name = service["metadata"]["name"].as_str().unwrap_or_default();
+        ranges.is_some_and(|all| !all.is_empty()) && subject(deviation) == format!("{namespace}/{name}")
+    };
+    !view.ports.iter().flatten().any(is_of_balancer)
+        && view.objects_of_kind("Service").any(|(_, service)| has_ranges(service))
 }
 
 /// Whether it is the jump from FORWARD to KUBE-EXTERNAL-SERVICES, where INPUT jumps to KUBE-SERVICES instead: up to 1.19, rejections of load
@@ -179,6 +199,10 @@ fn finding(view: &View<'_>, deviation: &Deviation, failure: Option<&'static str>
         return about(Finding::new("deviation", place, message, effect).graded(severity));
     }
     let (severity, effect) = match compared.difference {
+        Difference::Unexpected(Fact::SourceRange(_)) => (
+            Severity::Error,
+            "clients in this range reach the load balancer's address, which the Service does not admit",
+        ),
         Difference::Unexpected(_) | Difference::Repeated { expected: 0, .. } => {
             (Severity::Info, "none known: a setting that no rule shows may be why it is there")
         }

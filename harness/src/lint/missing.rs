@@ -7,7 +7,7 @@ use svclab_rules::compare::{Difference, Fact, Policy, Subject};
 use svclab_rules::infer::InferredPort;
 
 use super::deviation_places::place;
-use super::deviations::{self, is_of_settings};
+use super::deviations::{self, is_of_settings, is_of_shown_ranges};
 use super::finding::Finding;
 use super::port_names::port_name;
 use super::severity::Severity;
@@ -27,6 +27,7 @@ pub(super) fn find(view: &View<'_>, deviations: &[Deviation], found: &[Finding])
     let marks_nothing = found.iter().any(|finding| finding.id == "no-masquerade");
     let is_setting = |one: &Deviation| match &one.finding.difference {
         Difference::Missing(Fact::Masquerade(Some(_))) => marks_nothing,
+        Difference::Missing(Fact::SourceRange(_)) => !is_of_shown_ranges(view, one),
         _ => is_of_settings(one) || is_structure(one) && varied.contains(subject(one)),
     };
     // Objects list it as ready: that the rules lack it is said there.
@@ -114,6 +115,9 @@ pub(super) fn effect(view: &View<'_>, fact: &Fact) -> Option<(Severity, &'static
                 false => "connections that should go to this endpoint, the only one, are lost or rejected",
             };
             Some((Severity::Error, effect))
+        }
+        Fact::SourceRange(_) => {
+            Some((Severity::Error, "connections from this range to the load balancer's address are dropped"))
         }
         Fact::RejectResponse(_) => {
             Some((Severity::Warning, "clients wait until they time out instead of being rejected"))

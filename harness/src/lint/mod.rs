@@ -29,6 +29,7 @@ mod objects;
 mod page;
 mod policy;
 mod port_names;
+mod preceding;
 mod preempting;
 mod programs;
 mod rejections;
@@ -66,6 +67,7 @@ pub fn lint(evidence: &Evidence) -> Vec<Finding> {
         surrounding_rules::find,
         forwarding::find,
         policy::find,
+        preceding::find,
         rejections::find,
         listed_services::find,
         backends::find,

@@ -74,6 +74,24 @@ fn failure(piece: &Piece, all: &[&Failure]) -> Finding {
                 "releases that keep node ports open skip this one: connections go to the process that listens on it";
             Finding::new("node-port-in-use", place, said(), effect)
         }
+        Complaint::Watch { is_of_proxy, .. } => {
+            let is_over = |one: &&Failure| matches!(one.complaint, Complaint::Watch { is_over: true, .. });
+            let (severity, effect) = match (all.iter().all(is_over), is_of_proxy) {
+                (true, _) => {
+                    (Severity::Info, "none if the rules are of a later time: below these lines, rules are written")
+                }
+                (false, true) => (
+                    Severity::Warning,
+                    "the node may have the rules of an earlier time: changes of Services and endpoints have no effect there",
+                ),
+                (false, false) => (
+                    Severity::Info,
+                    "if it is kube-proxy's log, the node may have the rules of an earlier time; other programs say the same",
+                ),
+            };
+            let who = if is_of_proxy { "kube-proxy" } else { "the log" };
+            Finding::new("watch-failed", place, format!("{who} says{again}: {what}{reason}"), effect).graded(severity)
+        }
     }
 }
 
@@ -190,6 +208,17 @@ mod tests {
         let found = lint(&read(&format!("{log}\n{log}\n")));
         let found: Vec<_> = found.iter().map(|one| (one.id, one.place.line, one.severity)).collect();
         assert_eq!(found, [(expected, 1, Severity::Warning)]);
+    }
+
+    /// kubernetes#38372: rules that were written before the API server could not be reached, or did not know kube-proxy, are of an earlier time.
+    #[rstest]
+    #[case::of_proxy("I0614 12:34:56.789012       1 proxier.go:805] \"Stale\"\n", "", &[("watch-failed", Severity::Warning)])]
+    #[case::unknown("", "", &[("watch-failed", Severity::Info)])]
+    #[case::over("", "I0614 12:34:59.789012       1 proxier.go:805] \"Syncing iptables rules\"\n", &[("watch-failed", Severity::Info)])]
+    fn a_watch_that_failed_is_found(#[case] before: &str, #[case] after: &str, #[case] expected: &[(&str, Severity)]) {
+        let log = "E0614 12:34:57.789012       1 reflector.go:150] k8s.io/client-go/informers/factory.go:150: Failed to watch *v1.EndpointSlice: failed to list *v1.EndpointSlice: Unauthorized\n";
+        let found = lint(&read(&format!("{before}{log}{log}{after}")));
+        assert_eq!(found.iter().map(|one| (one.id, one.severity)).collect::<Vec<_>>(), expected, "{found:?}");
     }
 
     /// kubelet has chains of its own.

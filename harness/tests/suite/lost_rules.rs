@@ -258,3 +258,68 @@ fn a_window_of_a_recording_is_sound(
         assert_eq!(grave(&text), Vec::<String>::new(), "lines {first} to {last}");
     }
 }
+
+/// The source ranges of a Service in the same text decide which ones its rules should have.
+#[rstest]
+#[case::same("", "", &[])]
+#[case::lost("-s 100.64.3.0/24", "gone", &["missing-rule: service default/web:http: the source range 100.64.3.0/24 is missing"])]
+#[case::other(
+    "-s 100.64.3.0/24",
+    "-s 198.51.100.0/24",
+    &[
+        "deviation: service default/web:http: the source range 198.51.100.0/24 is unexpected",
+        "missing-rule: service default/web:http: the source range 100.64.3.0/24 is missing",
+    ]
+)]
+fn source_ranges_are_compared_with_those_of_the_service(
+    #[case] range: &str,
+    #[case] other: &str,
+    #[case] expected: &[&str],
+) {
+    let rules = golden("loadbalancer-source-ranges/v1.32-iptables/iptables-save.txt");
+    let changed = rules.lines().map(|line| if range.is_empty() { line.to_owned() } else { line.replace(range, other) });
+    let changed = changed.filter(|line| !line.contains("gone")).map(|line| format!("{line}\n")).collect::<String>();
+    let objects = golden("loadbalancer-source-ranges/cluster.yaml");
+    let found =
+        lint(&read(&format!("$ kubectl get nodes,svc,endpointslices -o yaml\n{objects}\n$ iptables-save\n{changed}")));
+    let errors = found.iter().filter(|one| one.severity == Severity::Error);
+    let errors: Vec<String> = errors.map(|one| format!("{}: {}", one.id, one.message)).collect();
+    assert_eq!(errors, expected, "{found:?}");
+}
+
+/// An endpoint whose chain no rule jumps to has lost its rule: kube-proxy removes both at once. Lint and `verify` agree.
+#[test]
+fn an_endpoint_that_lost_its_rule_is_one_also_where_the_others_are_even() {
+    let text = golden("clusterip-three-endpoints/v1.32-iptables/iptables-save.txt");
+    let first = text.lines().find(|line| line.contains("-> 10.244.1.10:8080")).expect("a rule").to_owned() + "\n";
+    let text = text.replacen(&first, "", 1);
+    let found = grave(&text);
+    assert!(found.iter().any(|one| one.starts_with("broken-balancing: ")), "{found:?}");
+    let assumed = svclab::infer::from_evidence(
+        &read(&text),
+        std::path::Path::new("dump"),
+        &[],
+        svclab::infer::Connections::LeftOut,
+    );
+    let assumed = assumed.unwrap_or_else(|errors| panic!("{errors}"));
+    let differences: Vec<String> = assumed.deviations.iter().map(|one| one.finding.to_string()).collect();
+    assert_eq!(differences, ["service default/web:http: endpoint 10.244.1.10:8080 is missing"]);
+}
+
+/// Releases up to 1.21 ignore the internal policy Local: rules of a later layout that do are not theirs.
+#[rstest]
+#[case::later("v1.30", true)]
+#[case::older("v1.18", false)]
+fn rules_that_ignore_the_internal_policy_are_found(#[case] release: &str, #[case] expected: bool) {
+    let rules = golden(&format!("clusterip-three-endpoints/{release}-iptables/iptables-save.txt"));
+    let objects = golden("clusterip-three-endpoints/cluster.yaml");
+    let local = objects.replacen("internalTrafficPolicy: Cluster", "internalTrafficPolicy: Local", 1);
+    let service = |objects: &str| objects[objects.find("kind: Service").expect("a Service")..].to_owned();
+    let text = |objects: &str| {
+        format!("```yaml\napiVersion: v1\n{}```\n{}", service(objects), grepped(&rules, "default/web"))
+    };
+    assert_eq!(grave(&text(&objects)), Vec::<String>::new());
+    let found = grave(&text(&local));
+    let is_lost = |one: &String| one.contains("endpoint 10.244.1.10:8080 for policy Local is missing");
+    assert_eq!(found.iter().any(is_lost), expected, "{found:?}");
+}

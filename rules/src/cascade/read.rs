@@ -10,7 +10,7 @@ use super::defect::{Defect, Kind};
 use super::group::Walk;
 use super::group_walk::walk;
 use super::outcome::Unknown;
-use crate::chains::iptables::{MASQUERADE, NAMING, destination, service_in};
+use crate::chains::iptables::{MASQUERADE, NAMING, destination, is_large, service_in};
 use crate::chains::{Endpoint, Group, Kind as Role, Lead, Policy, Reading, StructureDefect};
 use crate::cluster::Protocol;
 use crate::coverage::{Coverage, nft_table};
@@ -248,7 +248,11 @@ fn orphans(chains: &[Chain], coverage: &Coverage, cascades: &mut [Cascade]) {
             |group: &str| coverage.has_chain(nat, group) || would_show(group) && !coverage.is_cut(nat, group);
         let is_known =
             |cascade: &Cascade| is_whole(&cascade.chain) && of_all(cascade).is_none_or(|chain| is_whole(&chain));
+        let is_left_over = || is_large(chains) && own.iter().all(|cascade| cascade.defects.is_empty());
         if own.iter().all(|cascade| is_known(cascade)) {
+            if is_left_over() {
+                continue;
+            }
             if let Some(own) = own.first_mut() {
                 own.defects.push(Defect { rule: 0, kind: Kind::Orphan { endpoint, chain } });
             }

@@ -8,7 +8,7 @@ use super::iptables::LISTS;
 use super::made_up::MadeUp;
 use super::others::is_own_chain;
 use crate::chains::Kind;
-use crate::chains::iptables::{NAMING, frontend, probability};
+use crate::chains::iptables::{NAMING, frontend, shared_by};
 use crate::cluster::Family;
 use crate::coverage::Coverage;
 use crate::iptables::{Chain, Match, Rule, Table, TableName, Target, print_rule};
@@ -241,21 +241,3 @@ fn start(line: &str) -> String {
     let end = if name.is_empty() { line.find(" -m ") } else { line.find(name).map(|at| at + name.len()) };
     line[..end.or(line.find(" -j ")).unwrap_or(line.len())].to_owned()
 }
-
-/// Returns the number of endpoints that rules balance among, some of which may be hidden; `None` if the probabilities are not kube-proxy's:
-/// 1/n, 1/(n-1), ..., 1.
-fn shared_by(shares: &[&Rule]) -> Option<usize> {
-    let count = |rule: &&Rule| match probability(rule) {
-        None => Some(1),
-        Some(share) => {
-            let count = (1.0 / share).round();
-            ((share * count - 1.0).abs() < ROUNDED && count >= 2.0).then_some(count as usize)
-        }
-    };
-    let counts: Option<Vec<usize>> = shares.iter().map(count).collect();
-    let counts = counts.filter(|counts| counts.windows(2).all(|pair| pair[0] > pair[1]))?;
-    counts.first().copied()
-}
-
-/// Rounding error of old releases, which write five digits: 0.33333 is not 1/3.
-const ROUNDED: f64 = 0.001;

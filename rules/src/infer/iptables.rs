@@ -8,9 +8,10 @@ use ipnet::IpNet;
 use super::cluster_ips::ClusterIps;
 use super::endpoints::endpoints;
 use super::model::{self, Inferred, InferredPort, InferredProxy, Marked, UNNAMED};
-use super::unreferenced_endpoints::{Orphan, orphans};
+use super::unreferenced_endpoints::{Orphan, leads_to_endpoint, orphans};
 use crate::chains::iptables::{
-    Known, MASQUERADE, NODE_PORTS, Names, Table, frontend, host, kind_of, marks_for_masquerade, service_in, transport,
+    Known, MASQUERADE, NODE_PORTS, Names, Table, frontend, host, kind_of, marks_for_masquerade, service_in, shared_by,
+    transport,
 };
 use crate::chains::{Frontend, Kind, Policy};
 use crate::cluster::{Family, Protocol};
@@ -18,8 +19,8 @@ use crate::iptables::{
     Chain, ChainHash, ChainKind, Match, Negatable, Network, RouteType, Rule, RuleSet, TableName, Target,
 };
 
-/// Reads the rules of a family.
-pub(super) fn read(rules: &RuleSet) -> Inferred {
+/// Reads the rules of a family. `is_whole` returns whether all rules of a chain of table `nat` are shown.
+pub(super) fn read(rules: &RuleSet, is_whole: &dyn Fn(&str) -> bool) -> Inferred {
     let names = Names::of(rules);
     let known = Known([&names, &names]);
     let mut reader = Reader {
@@ -48,7 +49,7 @@ pub(super) fn read(rules: &RuleSet) -> Inferred {
         }
         // If KUBE-SERVICES is not in the text, a service may appear only in its endpoints' chains.
         let is_listed = nat.chain("KUBE-SERVICES").is_some();
-        for Orphan { port, name, protocol, endpoint, records_clients } in orphans(nat) {
+        for Orphan { port, name, protocol, endpoint, records_clients } in orphans(nat, is_whole) {
             if is_listed && !reader.ports.contains_key(&port) {
                 continue;
             }
@@ -58,6 +59,7 @@ pub(super) fn read(rules: &RuleSet) -> Inferred {
             // The rules that would show the timeout are not in the text.
             port.affinity = port.affinity.or(records_clients.then_some(DEFAULT_AFFINITY_TIMEOUT));
         }
+        nat.chains.iter().for_each(|chain| reader.hidden(chain));
     }
     reader.finish()
 }
@@ -141,6 +143,16 @@ impl<'a> Reader<'a> {
         port.hash = Some(hash);
         port.families.insert(self.family);
         port
+    }
+
+    /// Counts the endpoints that a service's rules balance among and that the text does not show.
+    fn hidden(&mut self, chain: &Chain) {
+        let Some(port) = ChainKind::Service.hash(&chain.name).and_then(|hash| self.ports.get_mut(&hash)) else {
+            return;
+        };
+        let leads: Vec<&Rule> = chain.rules.iter().filter(|rule| leads_to_endpoint(rule)).collect();
+        let known = port.endpoints.len().max(leads.len());
+        port.hidden_endpoints = shared_by(&leads).unwrap_or_default().saturating_sub(known);
     }
 
     /// Returns the service port of a rule in a list.

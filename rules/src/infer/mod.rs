@@ -19,16 +19,28 @@ mod tests;
 mod unreferenced_endpoints;
 
 pub use self::model::{Inferred, InferredPort, InferredProxy};
+use crate::coverage::Coverage;
+use crate::iptables::TableName;
 
 /// Rules of a mode from which a cluster is inferred.
 pub trait Infer {
     /// Infers service ports and settings. There are no ports if the rules are not kube-proxy's.
     fn infer(&self) -> Inferred;
+
+    /// Infers the same from rules of which it is known whether they are shown whole: then an endpoint's chain that no rule jumps to has lost its
+    /// rule.
+    fn infer_covered(&self, _coverage: &Coverage) -> Inferred {
+        self.infer()
+    }
 }
 
 impl Infer for crate::iptables::RuleSet {
     fn infer(&self) -> Inferred {
-        iptables::read(self)
+        iptables::read(self, &|_| false)
+    }
+
+    fn infer_covered(&self, coverage: &Coverage) -> Inferred {
+        iptables::read(self, &|chain| coverage.has_chain(TableName::Nat.as_str(), chain))
     }
 }
 
@@ -38,6 +50,13 @@ impl Infer for crate::ruleset::Rules {
             Self::Iptables(parsed) => parsed.rules.infer(),
             Self::Nftables(parsed) => parsed.rules.infer(),
             Self::OtherTables(_) => Inferred::default(),
+        }
+    }
+
+    fn infer_covered(&self, coverage: &Coverage) -> Inferred {
+        match self {
+            Self::Iptables(parsed) => parsed.rules.infer_covered(coverage),
+            Self::Nftables(_) | Self::OtherTables(_) => self.infer(),
         }
     }
 }

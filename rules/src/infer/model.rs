@@ -57,6 +57,8 @@ pub struct InferredPort {
     pub is_external_local: bool,
     /// Whether traffic is dropped because all endpoints are on other nodes (policy Local).
     pub has_endpoints_elsewhere: bool,
+    /// The number of endpoints that the probabilities of its rules are for, besides those that the text shows.
+    pub hidden_endpoints: usize,
     /// The families in which rules translate its connections, but the destinations are not in the text.
     pub unshown_endpoints: BTreeSet<Family>,
     /// Whether rules for policy Local lead to endpoints, which are on the rules' node.
@@ -100,6 +102,7 @@ impl InferredPort {
             is_internal_local: false,
             is_external_local: false,
             has_endpoints_elsewhere: false,
+            hidden_endpoints: 0,
             unshown_endpoints: BTreeSet::new(),
             has_local_endpoints: false,
             target: None,
@@ -166,6 +169,7 @@ impl InferredPort {
         self.is_internal_local |= other.is_internal_local;
         self.is_external_local |= other.is_external_local;
         self.has_endpoints_elsewhere |= other.has_endpoints_elsewhere;
+        self.hidden_endpoints += other.hidden_endpoints;
         self.unshown_endpoints.extend(other.unshown_endpoints);
         self.has_local_endpoints |= other.has_local_endpoints;
         self.target = self.target.or(other.target);

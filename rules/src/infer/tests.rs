@@ -111,3 +111,45 @@ fn a_lone_cluster_ip_is_that_of_the_service_without_one(#[case] listed: &str, #[
     let known: Vec<String> = port.cluster_ips.iter().map(ToString::to_string).collect();
     assert_eq!((known, port.node_port), (expected.iter().map(ToString::to_string).collect(), Some(30080)));
 }
+
+/// The hash in the name of an endpoint's chain says that the name is kube-proxy's: its rule is wrong, not the name.
+#[rstest]
+#[case::same("endpoint-QJHVFVF2-default/web/tcp/http__10.244.3.10/8080", "10.244.3.10:8080", "10.244.3.10:8080")]
+#[case::other_port("endpoint-QJHVFVF2-default/web/tcp/http__10.244.3.10/8080", "10.244.3.10:8081", "10.244.3.10:8080")]
+#[case::other_address(
+    "endpoint-QJHVFVF2-default/web/tcp/http__10.244.3.10/8080",
+    "10.244.3.11:8080",
+    "10.244.3.10:8080"
+)]
+#[case::edited("endpoint-QJHVFVF2-default/web/tcp/http__10.244.9.9/8080", "10.244.3.10:8081", "10.244.3.10:8081")]
+fn the_endpoint_is_the_one_in_the_name_of_its_chain(#[case] chain: &str, #[case] to: &str, #[case] expected: &str) {
+    let text = format!(
+        "table ip kube-proxy {{\nchain {chain} {{\nmeta l4proto tcp dnat to {to}\n}}\n\
+         chain service-SUSTUHLJ-default/web/tcp/http {{\nnumgen random mod 1 vmap {{ 0 : goto {chain} }}\n}}\n\
+         chain last {{\n}}\n}}\n"
+    );
+    let shown = crate::nftables::parse(&text).expect("rules").rules.infer();
+    let [port] = shown.ports.as_slice() else { panic!("{shown:?}") };
+    assert_eq!(port.endpoints.iter().map(ToString::to_string).collect::<Vec<_>>(), [expected]);
+}
+
+/// Chains of removed endpoints stay for a while in large clusters.
+#[rstest]
+#[case::small(0, 2)]
+#[case::large(1_000, 1)]
+fn an_endpoint_without_a_jump_has_lost_it_unless_the_cluster_is_large(#[case] others: usize, #[case] expected: usize) {
+    let others: String = (0..others).map(|number| format!(":KUBE-SEP-{number:016} -\n")).collect();
+    let text = format!(
+        "*nat\n:KUBE-SVC-CDGGSHYLG3RE2FKL -\n:KUBE-SEP-GWQABTP5GBYXHJY5 -\n:KUBE-SEP-IQIBSY2R4USWK4F3 -\n{others}\
+         -A KUBE-SVC-CDGGSHYLG3RE2FKL -m comment --comment \"default/web:http\" -j KUBE-SEP-GWQABTP5GBYXHJY5\n\
+         -A KUBE-SEP-GWQABTP5GBYXHJY5 -p tcp -m comment --comment \"default/web:http\" -m tcp -j DNAT --to-destination 10.244.1.10:8080\n\
+         -A KUBE-SEP-IQIBSY2R4USWK4F3 -p tcp -m comment --comment \"default/web:http\" -m tcp -j DNAT --to-destination 10.244.2.10:8080\nCOMMIT\n"
+    );
+    let rules = parse(&text, Family::Ipv4).expect("rules").rules;
+    let endpoints = |inferred: super::Inferred| inferred.ports.iter().map(|port| port.endpoints.len()).sum::<usize>();
+    assert_eq!(endpoints(rules.infer_covered(&crate::coverage::Coverage::all())), expected);
+    // In an excerpt, the rule may be one that is not shown.
+    assert_eq!(endpoints(rules.infer()), 1);
+    let lost = crate::cascade::cascades(&rules).iter().map(|cascade| cascade.defects.len()).sum::<usize>();
+    assert_eq!(lost, expected - 1);
+}

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::collections::{BTreeSet, HashSet};
 use std::net::{IpAddr, SocketAddr};
 
-use crate::chains::iptables::{NAMING, destination, host, probability, service_in};
+use crate::chains::iptables::{NAMING, destination, host, is_large, probability, service_in};
 use crate::cluster::Protocol;
 use crate::iptables::{Chain, ChainHash, ChainKind, Match, RecentAction, Rule, Table};
 
@@ -19,9 +19,10 @@ pub(super) struct Orphan {
     pub(super) records_clients: bool,
 }
 
-/// Finds endpoints whose chains no rule jumps to and whose service's chain lacks rules. If a service's chain balances all connections, such
-/// an endpoint chain is one that kube-proxy has not removed yet.
-pub(super) fn orphans(nat: &Table) -> Vec<Orphan> {
+/// Finds endpoints whose chains no rule jumps to and whose service's chain lacks rules. A service's chain that balances all connections evenly may
+/// have lost its first rules: kube-proxy removes an endpoint's chain with the rule that jumps to it, unless the cluster is large. This is known
+/// only where the chain is shown whole.
+pub(super) fn orphans(nat: &Table, is_whole: &dyn Fn(&str) -> bool) -> Vec<Orphan> {
     let jumps = nat.chains.iter().flat_map(|chain| &chain.rules).filter_map(Rule::next_chain);
     let led: HashSet<&str> = jumps.map(|next| &**next).collect();
     let endpoints = || nat.chains.iter().filter(|chain| NAMING.is_endpoint(&chain.name));
@@ -34,7 +35,11 @@ pub(super) fn orphans(nat: &Table) -> Vec<Orphan> {
     if alone.len() > 1 && !rules().any(|rule| probability(rule).is_some()) {
         return endpoints().filter_map(orphan).collect();
     }
-    let lacks = |orphan: &Orphan| lacks_rules(nat.chain(&orphan.port.chain(ChainKind::Service)));
+    let is_large = is_large(&nat.chains);
+    let lacks = |orphan: &Orphan| {
+        let name = orphan.port.chain(ChainKind::Service);
+        lacks_rules(nat.chain(&name)) || !is_large && is_whole(&name)
+    };
     alone.into_iter().filter(lacks).collect()
 }
 
@@ -118,7 +123,7 @@ fn lacks_rules(chain: Option<&Chain>) -> bool {
 const ROUNDED: f64 = 0.0001;
 
 /// Returns whether a rule sends new clients to an endpoint.
-fn leads_to_endpoint(rule: &Rule) -> bool {
+pub(super) fn leads_to_endpoint(rule: &Rule) -> bool {
     rule.next_chain().is_some_and(|next| NAMING.is_endpoint(next))
         && !rule.matches.iter().any(|one| matches!(one, Match::Recent(_)))
 }

@@ -1,6 +1,7 @@
 //! Logs of kube-proxy and other components: klog's text and JSON, and the text of logrus that k3s and containerd write.
 
 mod services;
+mod watches;
 
 use super::super::line::{Line, is_time};
 use super::super::model::{Complaint, Contents, Failure, Format, Setting};
@@ -59,7 +60,7 @@ fn is_message(line: &str) -> bool {
     is_sentence && is_key && is_value
 }
 
-pub(super) fn read(lines: &[Line<'_>], _: &Context) -> Option<Block> {
+pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
     let (mut taken, mut entries, mut settings, mut failures) = (0, 0, Vec::new(), Vec::new());
     loop {
         let count = run(&lines[taken..], |line| knows(line.trim()));
@@ -77,9 +78,13 @@ pub(super) fn read(lines: &[Line<'_>], _: &Context) -> Option<Block> {
         taken += count;
         taken += value(&lines[taken - 1..]);
     }
-    let is_other = !names(&lines[..taken], &OF_PROXY) && names(&lines[..taken], &OTHERS);
+    let is_of_proxy = names(&lines[..taken], &OF_PROXY);
+    let is_other = !is_of_proxy && names(&lines[..taken], &OTHERS);
     if is_other {
         failures.clear();
+    } else {
+        let is_asked = context.command.as_ref().is_some_and(|command| command.text.contains("kube-proxy"));
+        failures.extend(watches::failures(&lines[..taken], is_of_proxy || is_asked));
     }
     let format = if is_other { Format::OtherLog } else { Format::ProxyLog };
     let own = lines[..taken].iter().map(|line| line.text.trim()).filter(|_| !is_other);

@@ -69,7 +69,7 @@ impl Dump {
         if parts.is_empty() {
             return None;
         }
-        let inferred = Inferred::joined(parts.iter().map(|part| part.rules.infer()));
+        let inferred = Inferred::joined(parts.iter().map(|part| part.rules.infer_covered(&part.coverage)));
         let (renamed, others, addresses, bridged) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         Some(Self { node, parts, inferred, renamed, others, host: None, addresses, bridged })
     }

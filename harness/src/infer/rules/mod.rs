@@ -113,6 +113,7 @@ pub(super) fn from_dumps(sides: &[(Vec<Dump>, &Path)], objects: &Objects) -> Res
     assumptions.extend(notes);
     assumptions.extend(contradictions::of(&inferred));
     assumptions.extend(objects::assumptions(&inferred, &surroundings, mode).into_iter().map(Assumption::Assumed));
+    assumptions.extend(objects::hidden_endpoints(&inferred, objects).into_iter().map(Assumption::Assumed));
     assumptions.extend(surroundings.made_up_words(&scenario.cluster).into_iter().map(Assumption::Assumed));
     assumptions.extend(surroundings.forwarded_words(&scenario.cluster).map(Assumption::Assumed));
     assumptions

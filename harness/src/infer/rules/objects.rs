@@ -1,6 +1,6 @@
 //! What rules show, as Kubernetes objects.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::{IpAddr, SocketAddr};
 
 use ipnet::IpNet;
@@ -11,6 +11,7 @@ use svclab_rules::infer::{Inferred, InferredPort};
 
 use super::machine::Machine;
 use super::surroundings::{Surroundings, families, lacking_elsewhere};
+use crate::infer::accessors::service_of;
 use crate::infer::endpoint_pods::EndpointPod;
 use crate::infer::merge::Objects;
 use crate::infer::service_ports::usual_numbers;
@@ -70,6 +71,18 @@ pub(super) fn assumptions(inferred: &Inferred, around: &Surroundings, mode: Prox
         assumptions.push(words.to_owned());
     }
     assumptions
+}
+
+/// The endpoints that rules balance among, and that neither they nor objects show, in words.
+pub(super) fn hidden_endpoints(inferred: &Inferred, objects: &Objects) -> Vec<String> {
+    let listed: HashSet<String> = objects.endpoints.iter().map(service_of).collect();
+    let hidden = inferred.ports.iter().filter(|port| port.hidden_endpoints > 0);
+    let hidden = hidden.filter(|port| !listed.contains(&port.service.to_string()));
+    let words = hidden.map(|port| {
+        let (name, count) = (port.full_name(), counted(port.hidden_endpoints, "endpoint"));
+        format!("left out: {count} of {name} or more that the text does not show: only the probabilities of its rules are for them")
+    });
+    words.take(MAX_NAMED).collect()
 }
 
 /// The addresses and node ports of Services that neither rules nor objects show, with the endpoints that are made up.

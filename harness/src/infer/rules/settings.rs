@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::rc::Rc;
 
 use ipnet::IpNet;
-use svclab_rules::cluster::{Cluster, DetectLocal, Family, ProxyConfig, ProxyMode};
+use svclab_rules::cluster::{Cluster, DetectLocal, Family, InternalTrafficPolicy, ProxyConfig, ProxyMode};
 use svclab_rules::compare::{Difference, Fact, Finding, MadeUp, Subject};
 use svclab_rules::infer::{Inferred, InferredProxy};
 use svclab_rules::profile::{Profile, releases};
@@ -48,13 +48,9 @@ pub(super) fn assume(
     cluster.service_cidrs = inferred.proxy.service_cidrs.iter().copied().collect();
     let dumps = dumps.into_iter().map(|dump| (dump, dump.families().collect())).collect();
     let mut trials = Trials { dumps, made_up, most: usize::MAX, last: None, known: Vec::new() };
-    let mut closest = trials.differences(cluster, &cluster.proxy);
-    // Of releases that write the same, the newest.
-    for version in Profile::kinds().rev() {
-        choose(&mut trials, cluster, &mut closest, &|proxy| {
-            proxy.version = version.to_string();
-            configure(proxy);
-        });
+    let mut closest = choose_release(&mut trials, cluster, &configure);
+    if closest.as_deref().is_some_and(|closest| !closest.is_none()) {
+        closest = choose_despite_policy(&mut trials, cluster, closest, &configure);
     }
     choose(&mut trials, cluster, &mut closest, &|proxy| {
         proxy.localhost_node_ports = !proxy.localhost_node_ports;
@@ -91,6 +87,46 @@ pub(super) fn assume(
     };
     let settings = if configuration.is_none() { without_rules(&cluster.proxy, &inferred.proxy) } else { Vec::new() };
     [release, sources].into_iter().chain(settings).chain(contradiction).collect()
+}
+
+/// Sets the release whose rules are the closest; of releases that write the same, the newest.
+fn choose_release(
+    trials: &mut Trials<'_>,
+    cluster: &mut Cluster,
+    configure: &dyn Fn(&mut ProxyConfig),
+) -> Option<Rc<Distance>> {
+    let mut closest = trials.differences(cluster, &cluster.proxy);
+    for version in Profile::kinds().rev() {
+        choose(trials, cluster, &mut closest, &|proxy| {
+            proxy.version = version.to_string();
+            configure(proxy);
+        });
+    }
+    closest
+}
+
+/// Sets the release whose rules are the closest if no Service had the internal policy Local, where they are closer then: releases before the policy
+/// ignore it, and rules that wrongly do would be taken for theirs.
+fn choose_despite_policy(
+    trials: &mut Trials<'_>,
+    cluster: &mut Cluster,
+    closest: Option<Rc<Distance>>,
+    configure: &dyn Fn(&mut ProxyConfig),
+) -> Option<Rc<Distance>> {
+    let mut without = cluster.clone();
+    let services = without.services.iter_mut();
+    let local = services.filter(|service| service.internal_traffic_policy == InternalTrafficPolicy::Local);
+    let changed = local.map(|service| service.internal_traffic_policy = InternalTrafficPolicy::Cluster).count();
+    if changed == 0 {
+        return closest;
+    }
+    let mut others = Trials { dumps: trials.dumps.clone(), known: Vec::new(), last: None, ..*trials };
+    let found = choose_release(&mut others, &mut without, configure);
+    if found.is_none() || found.as_deref().map(Distance::weight) >= closest.as_deref().map(Distance::weight) {
+        return closest;
+    }
+    cluster.proxy = without.proxy;
+    trials.differences(cluster, &cluster.proxy)
 }
 
 /// How the rules of a configuration differ from those of a dump, in words.

@@ -168,3 +168,54 @@ fn what_every_service_lacks_is_a_setting(
     let text = format!("$ iptables-save | {filter}\n{}", filtered(&filter, &lost));
     assert!(grave(&text).iter().any(|words| words.contains("masquerading")), "{:#?}", grave(&text));
 }
+
+/// Below the output of a command, the next prompt says that nothing is cut off.
+#[rstest]
+#[case::prompt("root@node-1:~# \n", true)]
+#[case::command("root@node-1:~# ip route\ndefault via 192.168.10.1 dev eth0\n", true)]
+#[case::end("", false)]
+#[case::ellipsis("...\nroot@node-1:~# \n", false)]
+fn the_last_rule_of_a_service_is_missing_where_the_output_ends(#[case] after: &str, #[case] is_missing: bool) {
+    let saved = golden("clusterip-three-endpoints/v1.30-iptables/iptables-save.txt");
+    let command = "root@node-1:~# iptables-save | grep default/web\n";
+    let shown = filtered("grep default/web", &saved);
+    assert_eq!(grave(&format!("{command}{shown}{after}")), Vec::<String>::new());
+    let lost = without(&shown, |line| line.contains("-> 10.244.3.10:8080"));
+    assert_ne!(lost, shown);
+    let text = format!("{command}{lost}{after}");
+    let found = [!grave(&text).is_empty(), !failures(&imported(&text)).is_empty()];
+    assert_eq!(found, [is_missing; 2], "{:?}", grave(&text));
+}
+
+/// What a filter hides after the last line is still hidden where a prompt follows.
+#[rstest]
+fn what_a_filter_hides_before_a_prompt_is_no_failure(
+    #[values(
+        "grep random",
+        "grep statistic",
+        "grep 10.244.1",
+        "grep KUBE-SVC",
+        "grep -v SEP",
+        "grep -e '-A KUBE-SEP'"
+    )]
+    filter: &str,
+) {
+    let saved = golden("clusterip-three-endpoints/v1.30-iptables/iptables-save.txt");
+    let text = format!("root@node-1:~# iptables-save | {filter}\n{}root@node-1:~# \n", filtered(filter, &saved));
+    assert_eq!(grave(&text), Vec::<String>::new(), "{text}");
+    if text.contains("-A KUBE-SVC") {
+        assert_eq!(failures(&imported(&text)), Vec::<String>::new());
+    }
+}
+
+/// kubernetes#114537: the probability of a rule says that there are more endpoints.
+#[test]
+fn endpoints_of_which_only_the_probabilities_are_shown_are_named() {
+    let text = "-A KUBE-SERVICES -d 10.96.0.10/32 -p tcp -m comment --comment \"default/web:http cluster IP\" -m tcp --dport 80 -j KUBE-SVC-CDGGSHYLG3RE2FKL\n\
+        -A KUBE-SVC-CDGGSHYLG3RE2FKL -m comment --comment \"default/web:http -> 10.244.1.10:8080\" -m statistic --mode random --probability 0.50000000000 -j KUBE-SEP-GWQABTP5GBYXHJY5\n";
+    let assumed = assumptions(&imported(text));
+    let is_said = |words: &String| words.starts_with("left out: 1 endpoint of default/web:http or more");
+    assert!(assumed.iter().any(is_said), "{assumed:?}");
+    let last = "-A KUBE-SVC-CDGGSHYLG3RE2FKL -m comment --comment \"default/web:http -> 10.244.3.10:8080\" -j KUBE-SEP-LMMWZ5HWHZDFPJVN\n";
+    assert!(!assumptions(&imported(&format!("{text}{last}"))).iter().any(is_said));
+}

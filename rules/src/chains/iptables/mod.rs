@@ -6,13 +6,13 @@ mod rule;
 mod structure;
 
 use super::{Kind, Naming, Policy};
-use crate::iptables::{ChainHash, ChainKind};
+use crate::iptables::{Chain, ChainHash, ChainKind};
 
 pub(crate) use self::names::{Known, Names};
 pub(crate) use self::reading::Table;
 pub(crate) use self::rule::{
     MASQUERADE, destination, frontend, host, marks_for_masquerade, masquerade_without_chains, probability, recall,
-    service_in, text, transport,
+    service_in, shared_by, text, transport,
 };
 pub(crate) use self::structure::{effect, structure_defects};
 
@@ -34,6 +34,14 @@ pub(crate) const NAMING: Naming = Naming(&[
 pub(crate) fn kind_of(chain: &str) -> Option<(Kind, ChainHash)> {
     let (kind, base) = NAMING.of(chain)?;
     Some((kind, ChainHash::parse_edited(base)?))
+}
+
+/// The number of endpoints from which on kube-proxy does not remove chains of endpoints at once (`largeClusterEndpointsThreshold`, kubernetes#110334).
+const LARGE: usize = 1000;
+
+/// Returns whether chains of removed endpoints may be left over: kube-proxy only removes them now and then in a large cluster.
+pub(crate) fn is_large(chains: &[Chain]) -> bool {
+    chains.iter().filter(|chain| NAMING.is_endpoint(&chain.name)).count() >= LARGE
 }
 
 /// Returns the hash of the service port of a chain, unless it is an endpoint's chain.

@@ -57,6 +57,24 @@ pub(crate) fn probability(rule: &Rule) -> Option<f64> {
     })
 }
 
+/// Returns the number of endpoints that rules balance among, some of which may be hidden; `None` if the probabilities are not kube-proxy's:
+/// 1/n, 1/(n-1), ..., 1.
+pub(crate) fn shared_by(shares: &[&Rule]) -> Option<usize> {
+    let count = |rule: &&Rule| match probability(rule) {
+        None => Some(1),
+        Some(share) => {
+            let count = (1.0 / share).round();
+            ((share * count - 1.0).abs() < ROUNDED && count >= 2.0).then_some(count as usize)
+        }
+    };
+    let counts: Option<Vec<usize>> = shares.iter().map(count).collect();
+    let counts = counts.filter(|counts| counts.windows(2).all(|pair| pair[0] > pair[1]))?;
+    counts.first().copied()
+}
+
+/// Rounding error of old releases, which write five digits: 0.33333 is not 1/3.
+const ROUNDED: f64 = 0.001;
+
 /// Returns the address of a network with a single address.
 pub(crate) fn host(network: &Network) -> Option<IpAddr> {
     network.single()

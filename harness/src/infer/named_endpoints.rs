@@ -10,8 +10,8 @@ use svclab_rules::cluster::{Family, ObjectName};
 use super::accessors::{for_each_endpoint, ips, node_ips, own_name, service_ips, service_of};
 use super::endpoint_pods::{EndpointPod, EndpointPods};
 use super::merge::Objects;
-use super::usual_ranges::wide;
 use super::service_ports::is_api_server;
+use super::usual_ranges::wide;
 use crate::evidence::is_from_table;
 
 /// The fewest endpoints outside of the range that rules take for that of pods, and none in it, that are not those of nodes.

@@ -315,9 +315,8 @@ fn rules_that_ignore_the_internal_policy_are_found(#[case] release: &str, #[case
     let objects = golden("clusterip-three-endpoints/cluster.yaml");
     let local = objects.replacen("internalTrafficPolicy: Cluster", "internalTrafficPolicy: Local", 1);
     let service = |objects: &str| objects[objects.find("kind: Service").expect("a Service")..].to_owned();
-    let text = |objects: &str| {
-        format!("```yaml\napiVersion: v1\n{}```\n{}", service(objects), grepped(&rules, "default/web"))
-    };
+    let text =
+        |objects: &str| format!("```yaml\napiVersion: v1\n{}```\n{}", service(objects), grepped(&rules, "default/web"));
     assert_eq!(grave(&text(&objects)), Vec::<String>::new());
     let found = grave(&text(&local));
     let is_lost = |one: &String| one.contains("endpoint 10.244.1.10:8080 for policy Local is missing");

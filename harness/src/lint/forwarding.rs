@@ -19,22 +19,33 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     view.tables_with_ports().flat_map(of_node).collect()
 }
 
-/// The policy DROP, if no rule accepts packets of pods. kube-proxy's own chain accepts only those that it masquerades.
+/// The policy DROP, or a rule that drops all packets, if no rule before accepts packets of pods. kube-proxy's own chain accepts only those that
+/// it masquerades.
 fn dropped(tables: Tables<'_>, ports: &[InferredPort]) -> Option<Finding> {
-    tables.chain(TableName::Filter, "FORWARD").filter(|chain| chain.policy == Some(Policy::Drop))?;
+    let forward = tables.chain(TableName::Filter, "FORWARD")?;
+    let drops_all =
+        |rule: &Rule| rule.is_unconditional() && matches!(rule.target, Some(Target::Drop | Target::Reject(_)));
+    let last = forward.rules.iter().position(drops_all);
+    let to_own = |rule: &Rule| rule.next_chain().is_some_and(|next| **next == *"KUBE-FORWARD");
+    // A rule in front of kube-proxy's is another finding (`preceding`).
+    let is_preceding = last.is_some_and(|last| forward.rules[last..].iter().any(to_own));
+    if is_preceding || last.is_none() && forward.policy != Some(Policy::Drop) {
+        return None;
+    }
+    let before = &forward.rules[..last.unwrap_or(forward.rules.len())];
     let endpoints = ports.iter().flat_map(|port| port.endpoints.iter().chain(&port.local));
     let pods: BTreeSet<IpAddr> = endpoints.map(std::net::SocketAddr::ip).collect();
-    let reachable = reachable_chains(tables, &pods);
-    let accepts = |placed: &Placed<'_>| {
+    let reachable = reachable_chains(tables, before, &pods);
+    let accepts = |rule: &Rule| rule.target == Some(Target::Accept) && matches_pod_traffic(rule, &pods);
+    let is_accepted_in = |placed: &Placed<'_>| {
         placed.table == TableName::Filter
-            && placed.rule.target == Some(Target::Accept)
             && reachable.contains(&*placed.chain.name)
-            && &*placed.chain.name != "KUBE-FORWARD"
-            && matches_pod_traffic(placed.rule, &pods)
+            && !["FORWARD", "KUBE-FORWARD"].contains(&&*placed.chain.name)
+            && accepts(placed.rule)
     };
     // What kube-proxy's own chains accept is known without their rules.
     let is_all = reachable.iter().all(|chain| OWN.contains(chain) || tables.shows(TableName::Filter, chain));
-    if !is_all || tables.rules().any(|placed| accepts(&placed)) {
+    if !is_all || before.iter().any(accepts) || tables.rules().any(|placed| is_accepted_in(&placed)) {
         return None;
     }
     let is_marked = |placed: &Placed<'_>| {
@@ -46,20 +57,27 @@ fn dropped(tables: Tables<'_>, ports: &[InferredPort]) -> Option<Finding> {
     } else {
         "nothing passes"
     };
-    let message = "the policy of FORWARD is DROP, and no rule accepts packets of pods";
+    let message = match last {
+        Some(_) => "a rule of FORWARD drops or rejects all packets, and no rule before it accepts those of pods",
+        None => "the policy of FORWARD is DROP, and no rule accepts packets of pods",
+    };
     let effect = format!("node ports and load balancers work only on the node of the pod; between nodes {more}");
-    let place = tables.place(tables.line(TableName::Filter, "FORWARD", 0));
+    let place = tables.place(tables.line(TableName::Filter, "FORWARD", last.unwrap_or(0)));
     Some(Finding::new("forward-drop", place, message, effect))
 }
 
 /// kube-proxy's chains that FORWARD jumps to. Only the first one accepts packets: those that are masqueraded.
 const OWN: [&str; 4] = ["KUBE-FORWARD", "KUBE-SERVICES", "KUBE-EXTERNAL-SERVICES", "KUBE-PROXY-FIREWALL"];
 
-/// The chains that packets of pods reach from FORWARD.
-fn reachable_chains<'t>(tables: Tables<'t>, pods: &BTreeSet<IpAddr>) -> HashSet<&'t str> {
+/// The chains that packets of pods reach from these rules of FORWARD.
+fn reachable_chains<'t>(tables: Tables<'t>, forward: &'t [Rule], pods: &BTreeSet<IpAddr>) -> HashSet<&'t str> {
     let (mut reachable, mut open) = (HashSet::from(["FORWARD"]), vec!["FORWARD"]);
     while let Some(name) = open.pop() {
-        let rules = tables.chain(TableName::Filter, name).into_iter().flat_map(|chain| &chain.rules);
+        let rules = match name {
+            "FORWARD" => forward,
+            _ => tables.chain(TableName::Filter, name).map_or(&[][..], |chain| &chain.rules),
+        };
+        let rules = rules.iter();
         let next = rules
             .filter(|rule| matches_pod_traffic(rule, pods))
             .filter_map(|rule| rule.next_chain().map(|next| &**next));
@@ -177,6 +195,19 @@ mod tests {
         let text = text.replacen("-A KUBE-FORWARD", &format!("{DOCKER}{more}-A KUBE-FORWARD"), 1);
         let text = text.replacen(":KUBE-FIREWALL", &format!("{CHAINS}:KUBE-FIREWALL"), 1);
         let found = ids(&text);
+        assert_eq!(found.contains(&"forward-drop"), expected, "{found:?}");
+    }
+
+    /// firewalld's last rule, behind which a CNI plugin has appended its own.
+    #[rstest]
+    #[case::rejected(
+        "-A FORWARD -j REJECT --reject-with icmp-host-prohibited\n-A FORWARD -s 10.244.0.0/16 -j ACCEPT\n",
+        true
+    )]
+    #[case::accepted_before("-A FORWARD -s 10.244.0.0/16 -j ACCEPT\n-A FORWARD -j DROP\n", false)]
+    #[case::some("-A FORWARD -s 203.0.113.0/24 -j DROP\n", false)]
+    fn a_rule_that_drops_all_packets_is_found(#[case] more: &str, #[case] expected: bool) {
+        let found = ids(&BASE.replacen("-A KUBE-FORWARD", &format!("{more}-A KUBE-FORWARD"), 1));
         assert_eq!(found.contains(&"forward-drop"), expected, "{found:?}");
     }
 }

@@ -56,7 +56,7 @@ use crate::infer::{Assumption, Connections, from_evidence};
 
 /// All findings, most severe first, those of the same kind in the order of their places.
 pub fn lint(evidence: &Evidence) -> Vec<Finding> {
-    const FAMILIES: [fn(&View<'_>) -> Vec<Finding>; 18] = [
+    const FAMILIES: [fn(&View<'_>) -> Vec<Finding>; 19] = [
         shares::find,
         names::find,
         contradictions::find,

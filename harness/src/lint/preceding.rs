@@ -111,6 +111,10 @@ fn action(table: TableName, target: &Target) -> Option<Action> {
 
 /// Whether a rule may let packets of pods pass the rules behind it.
 fn may_accept(rule: &Rule) -> bool {
+    let excludes_first = |one: &Match| matches!(one, Match::State { states, .. } if states.value.includes(States::NEW) == states.negated);
+    if rule.matches.iter().any(excludes_first) {
+        return false;
+    }
     match &rule.target {
         Some(Target::Accept | Target::Return | Target::Goto(_) | Target::Other(_)) => true,
         Some(Target::Jump(next)) => !next.starts_with("KUBE-"),
@@ -258,6 +262,7 @@ mod tests {
     #[case::after_others("-A FORWARD -j DOCKER-USER\n-A FORWARD -j DROP", &[])]
     #[case::after_accepted("-A FORWARD -d 10.244.0.0/16 -j ACCEPT\n-A FORWARD -j DROP", &[])]
     #[case::accepted("-A FORWARD -j ACCEPT", &[])]
+    #[case::after_known("-A FORWARD -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT\n-A FORWARD -j DROP", &[Error])]
     fn rules_before_the_forwarding_are_found(#[case] rule: &str, #[case] expected: &[Severity]) {
         assert_eq!(findings(FORWARD, rule), expected);
     }

@@ -21,12 +21,27 @@ pub(super) enum Filter {
 }
 
 /// Programs that change no line.
-const PASSING: [&str; 10] = ["cat", "less", "more", "tee", "nl", "column", "tac", "sudo", "expand", "batcat"];
+const PASSING: [&str; 9] = ["cat", "less", "more", "tee", "nl", "column", "sudo", "expand", "batcat"];
+
+/// Programs that change the order of lines.
+const ORDERING: [&str; 3] = ["sort", "tac", "shuf"];
 
 impl Command {
+    /// Whether a program after it changes the order of lines.
+    pub(super) fn changes_order(&self) -> bool {
+        pipes(&self.text).iter().flatten().any(|words| orders(words))
+    }
+
     /// What the programs after it, or it itself where it is a `grep`, leave of the rules.
     pub(super) fn filter(&self) -> Filter {
-        let mut filters = pipes(&self.text).into_iter().map(|programs| pipe_filter(&programs));
+        let mut filters = pipes(&self.text).into_iter().map(|programs| {
+            match (pipe_filter(&programs), programs.iter().any(|words| orders(words))) {
+                // What is not there was not printed, but no chain is followed by another.
+                (Filter::None, true) => Filter::Lines(Patterns::default()),
+                (Filter::End, true) => Filter::Unknown("`head` shows the first lines of another order".to_owned()),
+                (filter, _) => filter,
+            }
+        });
         let first = filters.next().unwrap_or_default();
         if filters.all(|next| next == first) {
             first
@@ -50,9 +65,20 @@ fn pipe_filter(programs: &[Vec<String>]) -> Filter {
     })
 }
 
+/// Whether a program changes the order of lines.
+fn orders(words: &[String]) -> bool {
+    ORDERING.contains(&program(&mut words.iter()))
+}
+
+/// Takes the name of a program from its words.
+fn program<'w>(words: &mut impl Iterator<Item = &'w String>) -> &'w str {
+    let first = words.find(|word| *word != "sudo" && !word.contains('='));
+    first.map_or("", |program| program.rsplit('/').next().unwrap_or(program))
+}
+
 fn program_filter(is_first: bool, words: &[String]) -> Filter {
-    let mut words = words.iter().skip_while(|word| *word == "sudo" || word.contains('='));
-    let program = words.next().map_or("", |program| program.rsplit('/').next().unwrap_or(program));
+    let mut words = words.iter();
+    let program = program(&mut words);
     let arguments: Vec<String> = words.take_while(|word| !is_redirection(word)).cloned().collect();
     let chosen = |patterns: Result<Patterns, Unknown>| match patterns {
         Ok(patterns) => Filter::Lines(patterns),
@@ -63,6 +89,8 @@ fn program_filter(is_first: bool, words: &[String]) -> Filter {
         "awk" | "gawk" | "mawk" => chosen(Patterns::from_awk(&arguments)),
         "sed" => chosen(Patterns::from_sed(&arguments)),
         "head" => Filter::End,
+        "uniq" if arguments.is_empty() => Filter::None,
+        _ if ORDERING.contains(&program) => Filter::None,
         _ if is_first || PASSING.contains(&program) => Filter::None,
         _ => Filter::Unknown(format!("it is not known which lines `{program}` shows")),
     }
@@ -114,6 +142,8 @@ mod tests {
     #[case::sed("iptables-save | sed -n '/nginx/p'", lines(&["nginx"]))]
     #[case::twice("iptables-save | grep nginx | grep -v SEP", lines(&["nginx"]).and(lines(&["-v", "SEP"])))]
     #[case::two_commands("iptables-save | grep nginx; ip6tables-save | grep nginx", lines(&["nginx"]))]
+    #[case::sorted("iptables-save | sort | uniq", Filter::Lines(Patterns::default()))]
+    #[case::sorted_and_chosen("iptables-save | grep nginx | sort -u", lines(&["nginx"]))]
     #[case::after_the_options("iptables-save | grep -- '-A KUBE-SVC'", lines(&["-e", "-A KUBE-SVC"]))]
     fn filters_are_known_by_their_programs(#[case] text: &str, #[case] expected: Filter) {
         assert_eq!(Command { text: text.to_owned(), host: None }.filter(), expected);
@@ -126,7 +156,9 @@ mod tests {
         "several commands choose different lines"
     )]
     #[case::columns("iptables-save | awk '{print $2}'", "`awk` does not choose whole lines by a pattern")]
-    #[case::other("iptables-save | sort", "it is not known which lines `sort` shows")]
+    #[case::other("iptables-save | rev", "it is not known which lines `rev` shows")]
+    #[case::counted("iptables-save | sort | uniq -c", "it is not known which lines `uniq` shows")]
+    #[case::end_of_sorted("iptables-save | sort | head", "`head` shows the first lines of another order")]
     #[case::invalid("iptables-save | grep -E 'web('", "`grep` has a pattern that is not a valid regular expression")]
     #[case::too_large(
         "iptables-save | egrep '((x{1000}){1000}){1000}'",

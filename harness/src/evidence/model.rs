@@ -492,6 +492,17 @@ impl Evidence {
         ))
     }
 
+    /// What is assumed of rules whose order is not shown, in words, if there are any.
+    pub(crate) fn order_not_shown(&self) -> Option<String> {
+        let is_sorted = |piece: &&Piece| piece.repairs.iter().any(|repair| repair.how == Repair::Sorted);
+        let first = self.pieces.iter().find(is_sorted)?;
+        let file = first.file.as_ref().map(|file| format!("{file}:")).unwrap_or_default();
+        Some(format!(
+            "the rules from {file}{} on are sorted, so their order and tables are unknown: as kube-proxy writes them",
+            first.first
+        ))
+    }
+
     /// What could not be read, in words, if there is anything.
     pub fn not_read(&self) -> Option<String> {
         let first = self.unread.first()?;

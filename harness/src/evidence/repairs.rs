@@ -43,13 +43,15 @@ pub(crate) enum Repair {
     Heading,
     /// A line such as `<repeated>`, which stands for copies of the one before it.
     Repeated,
+    /// Lines that `sort` put in another order.
+    Sorted,
     /// The end is missing.
     Cut,
 }
 
 impl Repair {
     /// All kinds.
-    pub(super) const ALL: [Self; 19] = [
+    pub(super) const ALL: [Self; 20] = [
         Self::Quote,
         Self::Diff,
         Self::LogPrefix,
@@ -68,6 +70,7 @@ impl Repair {
         Self::NotPrinted,
         Self::Heading,
         Self::Repeated,
+        Self::Sorted,
         Self::Cut,
     ];
 
@@ -92,6 +95,7 @@ impl Repair {
             Self::NotPrinted => "completed with kube-proxy's options, which nft does not print",
             Self::Heading => "without the heading of its table or chain",
             Self::Repeated => "read as a copy of the line before it",
+            Self::Sorted => "sorted lines put in the order in which kube-proxy writes rules",
             Self::Cut => "cut off",
         }
     }

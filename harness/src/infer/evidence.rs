@@ -57,6 +57,7 @@ pub fn from_evidence(
         left_out.extend(node_rules(evidence).iter().filter(|set| set.rules.has_effect()).map(without_services));
     }
     notes.extend(evidence.not_printed().map(Assumption::Assumed));
+    notes.extend(evidence.order_not_shown().map(Assumption::Assumed));
     notes.extend(evidence.not_read().map(Assumption::Assumed));
     let has_rules = !dumps.is_empty();
     let mut routes = Routes::of(evidence, &dumps, &objects);

@@ -70,7 +70,11 @@ fn complete_iptables(completed: &mut Completed, coverage: &Coverage, written: Ru
             .map(|(chain, position)| (chain.name.to_string(), position))
             .collect();
         for chain in table.chains {
-            match positions.get(&*chain.name) {
+            let position = positions.get(&*chain.name);
+            if let Some(position) = position.filter(|_| coverage.is_unordered()) {
+                put_in_order(own, (at, *position), &chain);
+            }
+            match position {
                 None => {
                     let Some(chain) = left_out.rest_of(chain) else { continue };
                     added.insert((name, chain.name.to_string()));
@@ -136,6 +140,29 @@ fn drop_unused(rules: &mut RuleSet, added: &mut BTreeSet<(TableName, String)>) {
             return;
         }
     }
+}
+
+/// Puts the rules of a chain in the order in which kube-proxy writes them; rules that it does not write keep their place.
+fn put_in_order(own: &mut iptables::Parsed, at: (usize, usize), written: &Chain) {
+    let lines = own.lines_of(at);
+    let rules = std::mem::take(&mut own.rules.tables[at.0].chains[at.1].rules);
+    let lines = lines.into_iter().chain(std::iter::repeat(0));
+    let mut shown: Vec<Option<(Rule, usize)>> = rules.into_iter().zip(lines).map(Some).collect();
+    let by_text: HashMap<String, usize> =
+        shown.iter().enumerate().rev().filter_map(|(at, rule)| Some((canonical_key(&rule.as_ref()?.0), at))).collect();
+    let mut known = HashSet::new();
+    let order = written.rules.iter().filter_map(|rule| by_text.get(&canonical_key(rule)).copied());
+    let order: Vec<usize> = order.filter(|at| known.insert(*at)).collect();
+    let mut sorted = order.iter();
+    let ordered: Vec<(Rule, usize)> = (0..shown.len())
+        .filter_map(|at| {
+            let from = if known.contains(&at) { sorted.next().copied().unwrap_or(at) } else { at };
+            shown[from].take()
+        })
+        .collect();
+    let (rules, lines) = ordered.into_iter().unzip();
+    own.rules.tables[at.0].chains[at.1].rules = rules;
+    own.set_lines(at, lines);
 }
 
 /// Adds the rules that a chain lacks, in the order in which kube-proxy writes them. Returns whether any were added.

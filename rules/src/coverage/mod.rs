@@ -15,6 +15,8 @@ use crate::cluster::Family;
 pub struct Coverage {
     /// Whether all rules of the node are covered.
     is_all: bool,
+    /// Whether the lines are in another order than the kernel's.
+    is_unordered: bool,
     tables: BTreeSet<String>,
     chains: BTreeSet<(String, String)>,
     /// The truncated chains: some of their rules are not in the text.
@@ -41,6 +43,16 @@ impl Coverage {
     /// Coverage of all rules of a node.
     pub fn all() -> Self {
         Self { is_all: true, ..Self::default() }
+    }
+
+    /// Sets that the lines are in another order than the kernel's: that of the rules of a chain is unknown.
+    pub fn set_unordered(&mut self) {
+        self.is_unordered = true;
+    }
+
+    /// Returns whether the order of the rules of a chain is unknown.
+    pub fn is_unordered(&self) -> bool {
+        self.is_unordered
     }
 
     /// Adds a table with all its chains.
@@ -178,7 +190,8 @@ impl Coverage {
     /// Returns the coverage of the same text if any of its rules may be missing: that of no table and no chain.
     #[must_use]
     pub fn uncovered(self) -> Self {
-        Self { without_interfaces: self.without_interfaces, ..Self::default() }
+        let Self { without_interfaces, is_unordered, .. } = self;
+        Self { without_interfaces, is_unordered, ..Self::default() }
     }
 
     /// Returns whether all possible filters select a line of saved rules.
@@ -193,6 +206,7 @@ impl Coverage {
         other.cut_at_end.retain(|(table, _)| !self.may_show_rules_of(table));
         self.cut_at_end.extend(other.cut_at_end);
         self.is_all |= other.is_all;
+        self.is_unordered |= other.is_unordered;
         self.tables.extend(other.tables);
         self.chains.extend(other.chains);
         self.cut.extend(other.cut);

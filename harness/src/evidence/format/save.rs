@@ -1,6 +1,7 @@
 //! `iptables-save`, whole, grepped or with counters; `iptables -S`; rules as kube-proxy's log has them.
 
 mod hidden;
+mod sorted;
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -78,10 +79,17 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
     }
     let Lines { mut logical, taken, unread, mut mends, family, .. } = collect(lines);
     let filter = context.command.as_ref().map(Command::filter).unwrap_or_default();
+    let is_sorted =
+        context.command.as_ref().map_or_else(|| sorted::is_sorted(&logical), |command| command.changes_order());
     if filter == Filter::End {
         logical.push((lines[taken - 1].number, ELLIPSIS.into()));
     }
-    let table = context.command.as_ref().and_then(|command| command.table());
+    let mut table = context.command.as_ref().and_then(|command| command.table());
+    if is_sorted {
+        let (rules, only) = sorted::written(logical);
+        (logical, table) = (rules, table.or(only));
+        mends.push((lines[0].number, RepairSet::default().with(Repair::Sorted)));
+    }
     let is_listed = logical.iter().any(|(_, text)| is_heading_of_rules(text.trim()));
     let has_table = logical.iter().any(|(_, text)| text.trim_start().starts_with('*'));
     let mut logical = if has_table { logical } else { shown_once(logical) };
@@ -108,12 +116,16 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
     }
     let Excerpt { parsed, rules: count, mut coverage, is_cut, .. } = excerpt;
     // Of rules that were picked, the last one is not an end.
-    let cut = cut.or(last.filter(|_| is_cut && matches!(filter, Filter::None | Filter::End)));
+    let cut = cut.or(last.filter(|_| is_cut && !is_sorted && matches!(filter, Filter::None | Filter::End)));
     if let Some(line) = cut.filter(|line| !mends.iter().any(|(known, _)| known == line)) {
         mends.push((line, RepairSet::default().with(Repair::Cut)));
     }
     let tables = parsed.rules.tables.iter();
     let chains = tables.flat_map(|table| table.chains.iter().map(|chain| (table.name.as_str(), &*chain.name)));
+    if is_sorted {
+        coverage.clear();
+        coverage.set_unordered();
+    }
     let is_broken = context.has_gap || !block_unread.is_empty() || logical.iter().any(|(_, text)| text == ELLIPSIS);
     if filter == Filter::None && hidden::hides_rules(&parsed.rules) {
         coverage = Coverage::default();
@@ -123,12 +135,12 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
         coverage.add_possible_filter(patterns);
     }
     filter.apply(chains, table.map(TableName::as_str), is_broken, &mut coverage);
-    let is_headless = context.command.is_none() || context.has_gap;
+    let is_headless = !is_sorted && (context.command.is_none() || context.has_gap);
     if let Some(chain) = logical.first().filter(|_| is_headless).and_then(|(_, text)| starts_within(text)) {
         coverage.add_truncated(TableName::Nat.as_str(), chain);
     }
     let format = if is_listed && !has_table { Format::IptablesRules } else { Format::IptablesSave };
-    if !has_table && format == Format::IptablesSave {
+    if !has_table && !is_sorted && format == Format::IptablesSave {
         mends.push((lines[0].number, RepairSet::default().with(Repair::Heading)));
     }
     let contents = Contents::Iptables { rules: parsed, count, coverage, rounded_digits: None, cut };
@@ -309,20 +321,34 @@ fn common(lines: &[(usize, Cow<'_, str>)]) -> Option<Patterns> {
     if !all().all(|text| is_rule(text) || text.starts_with(':')) || all().filter(|text| is_rule(text)).count() < 2 {
         return None;
     }
-    let words = all().next()?.split([' ', '"', '/', ':', '[', ']', '\t']).flat_map(|word| {
+    // A word of one line may be a part of one in another.
+    let mut words: Vec<&str> = all().flat_map(words).collect();
+    words.sort_unstable();
+    words.dedup();
+    let names = |word: &&str| {
+        word.len() >= FEWEST_COMMON_LETTERS
+            && word.bytes().any(|byte| byte.is_ascii_alphanumeric())
+            && !OF_ALL.contains(word)
+    };
+    let is_common = |word: &&str| all().all(|text| text.contains(word));
+    let common: Vec<String> = words.into_iter().filter(names).filter(is_common).map(str::to_owned).collect();
+    if common.is_empty() { None } else { Patterns::having(&common) }
+}
+
+/// The words of a line, and parts of them that people look for.
+fn words(line: &str) -> impl Iterator<Item = &str> {
+    line.split([' ', '"', '/', ':', '[', ']', '\t']).flat_map(|word| {
         // Of a chain's name also its kind.
         let kind = ChainKind::of(word).map(|(kind, _)| kind.prefix());
         // Of an address also its network.
         let is_address = word.parse::<std::net::Ipv4Addr>().is_ok();
         let networks = word.match_indices('.').filter(move |_| is_address).map(|(at, _)| &word[..=at]);
         kind.into_iter().chain(networks).chain([word])
-    });
-    let names =
-        |word: &&str| word.len() >= FEWEST_COMMON_LETTERS && word.bytes().any(|byte| byte.is_ascii_alphanumeric());
-    let common: Vec<String> =
-        words.filter(names).filter(|word| all().all(|text| text.contains(word))).map(str::to_owned).collect();
-    if common.is_empty() { None } else { Patterns::having(&common) }
+    })
 }
+
+/// Words that nearly all of kube-proxy's rules have: they say nothing of a filter.
+const OF_ALL: [&str; 2] = ["comment", "--comment"];
 
 /// Shorter words are in many lines by chance.
 const FEWEST_COMMON_LETTERS: usize = 3;
@@ -398,6 +424,9 @@ pub(in super::super) fn whole(text: &str) -> Option<Contents> {
     if OLDER.iter().any(|mark| text.contains(mark)) {
         return None;
     }
+    if declares_late(rest) {
+        return None;
+    }
     let named = text.lines().find_map(family_of_program);
     let of_named = named.and_then(|family| iptables::parse(text, family).ok());
     let rules = of_named.or_else(|| iptables::parse_either_family(text).ok())?;
@@ -414,5 +443,26 @@ pub(in super::super) fn whole(text: &str) -> Option<Contents> {
         coverage,
         rounded_digits: None,
         cut: None,
+    })
+}
+
+/// Whether chains are declared behind rules of their table, or tables follow each other without an end: `sort` printed the lines.
+fn declares_late(text: &str) -> bool {
+    let (mut has_rules, mut is_open) = (false, false);
+    text.lines().any(|line| match line.as_bytes().first() {
+        Some(b'*') => {
+            has_rules = false;
+            std::mem::replace(&mut is_open, true)
+        }
+        Some(b'C') if line.starts_with("COMMIT") => {
+            is_open = false;
+            false
+        }
+        Some(b'-') => {
+            has_rules = true;
+            false
+        }
+        Some(b':') => has_rules,
+        _ => false,
     })
 }

@@ -101,6 +101,11 @@ pub(crate) fn is_from_table(object: &Value) -> bool {
     object[MARK].is_boolean()
 }
 
+/// Whether endpoints are those of a table of EndpointSlices, which does not show which of them are ready.
+pub(crate) fn has_unknown_readiness(object: &Value) -> bool {
+    object["kind"] == "EndpointSlice" && is_from_table(object)
+}
+
 /// Removes what only the readers of evidence add to objects.
 pub(crate) fn remove_marks(object: &mut Value) {
     if let Some(fields) = object.as_object_mut() {

@@ -52,7 +52,9 @@ mod wrapped_nft;
 
 pub(crate) use added_files::MachineRules;
 pub(crate) use dictionary::service_of_hash;
-pub(crate) use endpoints::{ListedEndpoint, endpoints, is_cut, is_from_table, marked, remove_marks};
+pub(crate) use endpoints::{
+    ListedEndpoint, endpoints, has_unknown_readiness, is_cut, is_from_table, marked, remove_marks,
+};
 pub(crate) use hosts::host_of;
 pub(crate) use listings::rules as rules_by_chain;
 pub(crate) use logged_services::logged_services;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use svclab_rules::cluster::Family;
 
 use super::accessors::{endpoint_ips, name, own_name, service_of};
-use crate::evidence::{ListedEndpoint, endpoints, is_from_table, marked};
+use crate::evidence::{ListedEndpoint, endpoints, has_unknown_readiness, marked};
 
 /// Completes the Endpoints of which a table lists all addresses, and as many ports as their Service has: every port has all addresses.
 pub(super) fn complete(endpoints: &mut [Value], services: &[Value]) {
@@ -19,8 +19,15 @@ pub(super) fn complete(endpoints: &mut [Value], services: &[Value]) {
             continue;
         }
         let listed = one["grid"]["ports"].as_array().into_iter().flatten().filter_map(Value::as_u64);
-        let targets = targets(&ports, listed.collect());
-        let served = ports.iter().zip(targets).map(|(port, target)| of_service(port, target));
+        let listed: Vec<u64> = listed.collect();
+        let is_known = |target: u64, port: &Value| listed.contains(&target) || port["targetPort"] == target;
+        let served = ports.iter().zip(targets(&ports, listed.clone())).map(|(port, target)| {
+            let mut served = of_service(port, target);
+            if !is_known(target, port) {
+                served[ASSUMED] = true.into();
+            }
+            served
+        });
         let addresses = one["grid"]["addresses"].as_array().into_iter().flatten().map(|ip| json!({"ip": ip}));
         let subset = json!({"addresses": addresses.collect::<Vec<_>>(), "ports": served.collect::<Vec<_>>()});
         one["subsets"] = json!([subset]);
@@ -28,11 +35,33 @@ pub(super) fn complete(endpoints: &mut [Value], services: &[Value]) {
     }
 }
 
+/// The field of a port whose number nothing shows.
+const ASSUMED: &str = "assumed";
+
+/// Whether nothing shows the number of a port of a table's endpoints: rules may have another.
+pub(super) fn has_assumed_ports(one: &Value) -> bool {
+    ports_of_subsets(one).any(|port| port[ASSUMED] == true)
+}
+
+/// Removes the marks of ports whose numbers are assumed.
+pub(super) fn remove_marks(one: &mut Value) {
+    for subset in one["subsets"].as_array_mut().into_iter().flatten() {
+        for port in subset["ports"].as_array_mut().into_iter().flatten() {
+            port.as_object_mut().map(|fields| fields.remove(ASSUMED));
+        }
+    }
+}
+
+fn ports_of_subsets(one: &Value) -> impl Iterator<Item = &Value> {
+    let subsets = one["subsets"].as_array().into_iter().flatten();
+    subsets.flat_map(|subset| subset["ports"].as_array().into_iter().flatten())
+}
+
 /// Gives the ports of EndpointSlices the protocols that a table does not list: those of their Service's ports where it has as many; else a number
 /// that is listed twice is that of TCP and of UDP.
 pub(super) fn add_protocols(endpoints: &mut [Value], services: &[Value]) {
     let named: HashMap<String, &Value> = services.iter().rev().map(|service| (name(service), service)).collect();
-    for one in endpoints.iter_mut().filter(|one| one["kind"] == "EndpointSlice" && is_from_table(one)) {
+    for one in endpoints.iter_mut().filter(|one| has_unknown_readiness(one)) {
         let ports = named.get(&service_of(one)).map(|service| service["spec"]["ports"].clone()).unwrap_or_default();
         let ports = ports.as_array().cloned().unwrap_or_default();
         let Some(listed) = one["ports"].as_array_mut() else { continue };
@@ -130,8 +159,10 @@ fn endpoint_addresses(endpoint: &Value) -> impl Iterator<Item = IpAddr> + '_ {
 /// The endpoints that a table lists.
 fn listed(table: &Value) -> Vec<(IpAddr, u64)> {
     let all = endpoints(table);
+    let assumed = ports_of_subsets(table).filter(|port| port[ASSUMED] == true);
+    let assumed: HashSet<u64> = assumed.filter_map(|port| port["port"].as_u64()).collect();
     let of_endpoint = |endpoint: &ListedEndpoint<'_>| {
-        let ports: Vec<u64> = endpoint.ports().collect();
+        let ports: Vec<u64> = endpoint.ports().filter(|port| !assumed.contains(port)).collect();
         let pairs = endpoint.addresses.iter().flat_map(|ip| ports.iter().map(|port| (*ip, *port)));
         pairs.collect::<Vec<_>>()
     };

@@ -6,6 +6,7 @@ use std::path::Path;
 use ipnet::IpNet;
 use serde_json::Value;
 use svclab_rules::cluster::{Cluster, Node, ProxyConfig};
+use svclab_rules::infer::Inferred;
 use svclab_rules::nftables;
 
 use super::accessors::{name, node_ips, service_of};
@@ -19,7 +20,7 @@ use super::objects::{Assumed, from_objects_near};
 use super::owners::Owners;
 use super::routes::Routes;
 use super::rules::{Dump, configurations, configure, configured_ranges, from_dumps};
-use super::{Assumption, unlisted};
+use super::{Assumption, readiness, unlisted};
 use crate::evidence::{
     self, Contents, Evidence, NodeRules, OF_IPTABLES_NFT, Piece, logged_services, node_rules, objects, releases,
 };
@@ -160,6 +161,7 @@ fn around(sides: &[(Vec<Dump>, &Path)], objects: &Objects) -> Result<Vec<Assumed
             let mut all = objects.clone();
             all.repair();
             let near = configured_ranges(&objects.configurations);
+            let of_tables = readiness::assume(&mut all, &Inferred::default());
             let unlisted = unlisted::add(&mut all, &near);
             let list = all.list().to_string();
             let of_side = |(_, path): &(Vec<Dump>, &Path)| {
@@ -175,6 +177,7 @@ fn around(sides: &[(Vec<Dump>, &Path)], objects: &Objects) -> Result<Vec<Assumed
                 let defaults = defaults(cluster, objects).chain(configured);
                 assumed.assumptions.extend(defaults.map(Assumption::Assumed));
                 assumed.assumptions.extend(objects.cut_tables().map(Assumption::Assumed));
+                assumed.assumptions.extend(of_tables.iter().cloned().map(Assumption::Assumed));
                 assumed.assumptions.extend(unlisted.iter().cloned().map(Assumption::Assumed));
                 Ok(assumed)
             };

@@ -41,6 +41,29 @@ pub(super) struct Objects {
     pub(super) releases: Vec<Release>,
 }
 
+/// How the endpoints of a Service are listed.
+#[derive(Debug, Clone, Copy, Default)]
+struct Lists {
+    /// Whether only tables list them.
+    are_tables: bool,
+    /// Whether a list leaves some out.
+    lack_endpoints: bool,
+    /// Whether a list does not show all of their ports.
+    lack_ports: bool,
+}
+
+impl Lists {
+    /// Whether they leave endpoints out, which nothing else lists.
+    fn are_cut(self) -> bool {
+        self.are_tables && self.lack_endpoints
+    }
+
+    /// Whether rules complete them.
+    fn are_completed(self) -> bool {
+        self.are_tables && (self.lack_endpoints || self.lack_ports)
+    }
+}
+
 impl Objects {
     /// Sorts objects of all kinds.
     pub(super) fn of(items: impl IntoIterator<Item = Value>) -> Self {
@@ -129,21 +152,22 @@ impl Objects {
         all
     }
 
-    /// The Services with endpoints, each with whether only tables show them, and one of these leaves some out.
-    fn served(&self) -> BTreeMap<String, bool> {
-        let mut all: BTreeMap<String, (bool, bool)> = BTreeMap::new();
+    /// The Services with endpoints, and how these are listed.
+    fn served(&self) -> BTreeMap<String, Lists> {
+        let mut all: BTreeMap<String, Lists> = BTreeMap::new();
         for one in &self.endpoints {
-            let (are_of_tables, is_any_cut) = all.entry(service_of(one)).or_insert((true, false));
-            *are_of_tables &= is_from_table(one);
-            *is_any_cut |= is_cut(one);
+            let lists = all.entry(service_of(one)).or_insert(Lists { are_tables: true, ..Lists::default() });
+            lists.are_tables &= is_from_table(one);
+            lists.lack_endpoints |= is_cut(one);
+            lists.lack_ports |= cut_tables::has_assumed_ports(one);
         }
-        all.into_iter().map(|(service, (are_of_tables, is_any_cut))| (service, are_of_tables && is_any_cut)).collect()
+        all
     }
 
     /// The Services of which tables leave endpoints out, in words.
     pub(super) fn cut_tables(&self) -> Option<String> {
         words_of_cut(
-            &self.served().into_iter().filter_map(|(service, is_cut)| is_cut.then_some(service)).collect::<Vec<_>>(),
+            &self.served().into_iter().filter_map(|(service, lists)| lists.are_cut().then_some(service)).collect::<Vec<_>>(),
         )
     }
 
@@ -181,6 +205,7 @@ impl Objects {
         let mut items = Vec::new();
         for mut item in [self.nodes, self.pods, self.services, self.endpoints].into_iter().flatten() {
             remove_marks(&mut item);
+            cut_tables::remove_marks(&mut item);
             items.push(item);
         }
         json!({"apiVersion": "v1", "kind": "List", "items": items})
@@ -215,20 +240,22 @@ impl Objects {
         for (service, slices) in of_rules_alone {
             match served.get(&service) {
                 None => self.endpoints.extend(slices),
-                Some(true) => {
+                Some(lists) if lists.are_completed() => {
                     let is_own = |one: &mut Value| service_of(one) == service;
                     let tables: Vec<Value> = self.endpoints.extract_if(.., is_own).collect();
                     self.endpoints.extend(cut_tables::joined(slices, &tables, made_up));
                 }
-                Some(false) => {}
+                Some(_) => {}
             }
         }
-        let unknown =
-            |(service, is_cut): (&String, &bool)| (*is_cut && !of_rules.contains_key(service)).then(|| service.clone());
+        let unknown = |(service, lists): (&String, &Lists)| {
+            (lists.are_cut() && !of_rules.contains_key(service)).then(|| service.clone())
+        };
         let unknown: Vec<String> = served.iter().filter_map(unknown).collect();
         notes.extend(words_of_cut(&unknown).map(Assumption::Assumed));
         let mut compared: BTreeMap<String, (Vec<&Value>, Vec<&InferredPort>)> = BTreeMap::new();
-        for (service, _) in served.iter().filter(|(service, is_cut)| !**is_cut && of_rules.contains_key(*service)) {
+        let is_compared = |(service, lists): &(&String, &Lists)| !lists.are_completed() && of_rules.contains_key(*service);
+        for (service, _) in served.iter().filter(is_compared) {
             compared.insert(service.clone(), (Vec::new(), Vec::new()));
         }
         for one in &self.endpoints {

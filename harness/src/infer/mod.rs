@@ -34,6 +34,7 @@ mod objects;
 mod owners;
 mod probes;
 mod ranges;
+mod readiness;
 mod routes;
 mod rules;
 mod service_fields;

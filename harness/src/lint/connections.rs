@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
 
 use super::finding::{Finding, Place};
-use super::listed::ready;
+use super::listed::{Listed, ready};
 use super::view::View;
 use crate::evidence::Connection;
 use crate::infer::accessors;
@@ -68,6 +68,7 @@ fn of_rules(view: &View<'_>) -> Frontends {
 
 fn of_objects(view: &View<'_>) -> Frontends {
     let endpoints = ready(view);
+    let all = |listed: &Listed| listed.ready.union(&listed.possible).copied().collect::<BTreeSet<_>>();
     let mut frontends = Frontends::new();
     for (_, service) in view.objects_of_kind("Service") {
         let name = accessors::name(service);
@@ -81,7 +82,7 @@ fn of_objects(view: &View<'_>) -> Frontends {
                 frontends.entry((address, protocol.clone())).or_default().push(Frontend {
                     service: name.clone(),
                     port: number,
-                    endpoints: endpoints.get(&name).cloned().unwrap_or_default(),
+                    endpoints: endpoints.get(&name).map(all).unwrap_or_default(),
                     shown_in: "objects",
                 });
             }

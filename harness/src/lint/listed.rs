@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use serde_json::Value;
 
 use super::view::View;
-use crate::evidence::{ListedEndpoint, endpoints, is_cut, is_from_table};
+use crate::evidence::{ListedEndpoint, endpoints, has_unknown_readiness, is_cut, is_from_table};
 
 /// The objects that list endpoints, each with its Service.
 pub(super) fn endpoint_objects<'v>(view: &'v View<'_>) -> impl Iterator<Item = (String, &'v Value)> {
@@ -31,11 +31,8 @@ pub(super) struct ReadyEndpoint {
 /// The endpoints of Services that are surely ready, also where others are left out. A table of EndpointSlices has those that are not, too.
 pub(super) fn surely_ready(view: &View<'_>) -> BTreeMap<String, Vec<ReadyEndpoint>> {
     let mut all: BTreeMap<String, Vec<ReadyEndpoint>> = BTreeMap::new();
-    for (service, object) in endpoint_objects(view) {
+    for (service, object) in endpoint_objects(view).filter(|(_, object)| !has_unknown_readiness(object)) {
         let has_names = object["kind"] != "Service" && !is_from_table(object);
-        if object["kind"] == "EndpointSlice" && !has_names {
-            continue;
-        }
         let ready = endpoints(object).into_iter().filter(ListedEndpoint::is_ready);
         let of_endpoint = |endpoint: ListedEndpoint<'_>| {
             let ports: Option<BTreeSet<String>> = has_names.then(|| endpoint.port_names().collect());
@@ -53,9 +50,18 @@ pub(super) fn surely_ready(view: &View<'_>) -> BTreeMap<String, Vec<ReadyEndpoin
     all
 }
 
-/// The endpoints of services by namespace and name that kube-proxy uses, where they are surely all of them.
-pub(super) fn ready(view: &View<'_>) -> BTreeMap<String, BTreeSet<IpAddr>> {
-    let mut all: BTreeMap<String, BTreeSet<IpAddr>> = BTreeMap::new();
+/// The endpoints of a Service.
+#[derive(Default)]
+pub(super) struct Listed {
+    /// Those that kube-proxy uses.
+    pub(super) ready: BTreeSet<IpAddr>,
+    /// Those that it may use: a table does not show whether they are ready.
+    pub(super) possible: BTreeSet<IpAddr>,
+}
+
+/// The endpoints of services by namespace and name, where they are surely all of them.
+pub(super) fn ready(view: &View<'_>) -> BTreeMap<String, Listed> {
+    let mut all: BTreeMap<String, Listed> = BTreeMap::new();
     let mut open: BTreeSet<String> = BTreeSet::new();
     for (key, object) in endpoint_objects(view) {
         let addresses = addresses(object);
@@ -67,7 +73,9 @@ pub(super) fn ready(view: &View<'_>) -> BTreeMap<String, BTreeSet<IpAddr>> {
         if object["kind"] == "Service" && addresses.is_empty() {
             continue;
         }
-        all.entry(key).or_default().extend(addresses);
+        let listed = all.entry(key).or_default();
+        let known = if has_unknown_readiness(object) { &mut listed.possible } else { &mut listed.ready };
+        known.extend(addresses);
     }
     all.retain(|name, _| !open.contains(name));
     all

@@ -13,7 +13,7 @@ use super::deviation_places::is_in;
 use super::deviations::subject;
 use super::finding::{Finding, Place};
 use super::lines::PortLines;
-use super::listed::{endpoint_objects, ready, services};
+use super::listed::{Listed, endpoint_objects, ready, services};
 use super::port_names::port_name;
 use super::rejections::rejected;
 use super::view::View;
@@ -139,18 +139,14 @@ fn differing<'v>(view: &View<'v>) -> Option<HashSet<(Option<&'v str>, &'v str)>>
     Some(deviations.map(|deviation| (deviation.file.as_deref(), subject(deviation))).collect())
 }
 
-fn compared(
-    port: &InferredPort,
-    ready: &BTreeMap<String, BTreeSet<IpAddr>>,
-    place: &Place,
-    lacks: &Lacking<'_>,
-) -> Vec<Finding> {
+fn compared(port: &InferredPort, ready: &BTreeMap<String, Listed>, place: &Place, lacks: &Lacking<'_>) -> Vec<Finding> {
     let service = port.service.to_string();
-    let Some(known) = ready.get(&service) else { return Vec::new() };
+    let Some(listed) = ready.get(&service) else { return Vec::new() };
     let own: BTreeSet<IpAddr> = port.endpoints.iter().chain(&port.local).map(SocketAddr::ip).collect();
     let has_family = |ip: &IpAddr| port.cluster_ips.iter().any(|own| own.is_ipv4() == ip.is_ipv4());
-    let known: BTreeSet<IpAddr> =
-        known.iter().copied().filter(|ip| port.cluster_ips.is_empty() || has_family(ip)).collect();
+    let is_served = |ip: &IpAddr| port.cluster_ips.is_empty() || has_family(ip);
+    let known: BTreeSet<IpAddr> = listed.ready.iter().copied().filter(is_served).collect();
+    let possible: BTreeSet<IpAddr> = listed.possible.iter().copied().filter(is_served).collect();
     let listed = |all: Vec<&IpAddr>| all.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let mut found = Vec::new();
     let lacking: Vec<&IpAddr> = known.difference(&own).filter(|ip| lacks.has(**ip)).collect();
@@ -164,7 +160,9 @@ fn compared(
         ));
         return found;
     }
-    let extra: Vec<&IpAddr> = own.difference(&known).collect();
+    // Endpoints have the addresses of one family alone.
+    let is_listed = |ip: &IpAddr| known.is_empty() || known.iter().any(|other| other.is_ipv4() == ip.is_ipv4());
+    let extra: Vec<&IpAddr> = own.difference(&known).filter(|ip| is_listed(ip) && !possible.contains(ip)).collect();
     if !extra.is_empty() && !own.is_empty() {
         let missing = if lacking.is_empty() {
             String::new()
@@ -258,6 +256,19 @@ mod tests {
             found.iter().filter(|one| one.id == "endpoints-differ").map(|one| &*one.message).collect();
         let [message] = messages[..] else { panic!("{found:#?}") };
         assert!(message.ends_with("not ready: 10.244.3.10; ready, but not in the rules: 10.244.3.99"), "{message}");
+    }
+
+    /// A table of EndpointSlices lists those that are not ready, too; what it does not list is no endpoint.
+    #[rstest]
+    #[case::with_others("10.244.1.10,10.244.2.10,10.244.3.10", &[])]
+    #[case::without_one("10.244.2.10,10.244.3.10", &["endpoints-differ"])]
+    fn a_table_of_slices_does_not_show_readiness(#[case] listed: &str, #[case] expected: &[&str]) {
+        let file = "../rules/tests/golden/terminating-some/v1.30-iptables/iptables-save.txt";
+        let saved = std::fs::read_to_string(file).expect("a recording");
+        let table = "$ kubectl get endpointslices\nNAME        ADDRESSTYPE   PORTS   ENDPOINTS   AGE\n";
+        let text = format!("```\n{saved}```\n\n```\n{table}web-a1b2c   IPv4   8080   {listed}   5m\n```\n");
+        let found: Vec<_> = ids(&text).into_iter().filter(|id| *id == "endpoints-differ").collect();
+        assert_eq!(found, expected);
     }
 
     /// A filter that would select the rules of an endpoint proves that they are not there. Up to 1.18, the name of an unnamed port ends in a

@@ -14,6 +14,7 @@ mod dump;
 mod hidden_interfaces;
 mod install;
 mod known;
+mod listed;
 mod machine;
 mod made_up;
 mod objects;
@@ -37,12 +38,12 @@ pub(super) use self::dump::Dump;
 use self::placement::place;
 pub(super) use self::surroundings::HERE;
 use self::surroundings::Surroundings;
-use super::Assumption;
 use super::accessors::own_name as name_of;
 use super::endpoint_nodes::{assign_nodes, unassign_non_local};
 use super::merge::Objects;
 use super::named_endpoints::with_their_pods;
 use super::objects::{Around, Assumed, Deviation, file_name, own_name};
+use super::{Assumption, readiness};
 use crate::input::{Diagnostics, Span};
 use crate::scenario::{Install, Note, OtherRules, Place, Scenario, Tests, cluster, parse_with};
 use crate::text::{counted, list, one_line};
@@ -58,7 +59,9 @@ use crate::text::{counted, list, one_line};
 ///
 /// Services of which no lab can be built.
 pub(super) fn from_dumps(sides: &[(Vec<Dump>, &Path)], objects: &Objects) -> Result<Vec<Assumed>, Diagnostics> {
-    let dumps = &*Dump::merged(sides.iter().flat_map(|(dumps, _)| dumps));
+    let mut dumps = Dump::merged(sides.iter().flat_map(|(dumps, _)| dumps));
+    listed::add_elsewhere(&mut dumps, objects);
+    let dumps = &*dumps;
     let path = sides.first().map_or(Path::new(""), |(_, path)| path);
     let inferred = Inferred::joined(dumps.iter().map(|dump| dump.inferred.clone()));
     let with_pods = with_their_pods(objects, &inferred.proxy.local_sources);
@@ -228,6 +231,7 @@ fn joined(
             notes.push(format!("left out, because nothing shows whether they have endpoints: {names}").into());
         }
     }
+    notes.extend(readiness::assume(&mut all, inferred).into_iter().map(Assumption::Assumed));
     all.complete(shown, inferred, (dumps.iter().all(Dump::is_whole), &around.made_up()), notes);
     all.repair();
     all.list()

@@ -48,6 +48,12 @@ pub(super) fn lines(chain: &str, rule: &Rule, line: &str) -> Vec<String> {
     all
 }
 
+/// Returns the line of a rule without the endpoint in its comment: up to 1.23, comments do not name it.
+pub(super) fn without_endpoint(line: &str) -> Option<String> {
+    let (before, rest) = line.split_once(" -> ")?;
+    Some(format!("{before}{}", &rest[rest.find('"')?..]))
+}
+
 /// Returns how the lines start that there are instead of a rule if the service has endpoints.
 pub(super) fn starts(rule: &Rule) -> Option<String> {
     let (service, _) = rule.comment()?.split_once(" has no ")?;

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
+use ipnet::IpNet;
+
 /// Values of a cluster that no text shows: they were chosen for it, so no rule about them is missing in any text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MadeUp {
@@ -12,4 +14,6 @@ pub struct MadeUp {
     pub endpoints: BTreeSet<IpAddr>,
     /// Node ports, those of health checks included.
     pub node_ports: BTreeSet<u16>,
+    /// Ranges of pods in kube-proxy's configuration: without them, it writes no rule about the source of packets.
+    pub local_sources: BTreeSet<IpNet>,
 }

@@ -11,7 +11,7 @@ use crate::chains::Kind;
 use crate::chains::iptables::{NAMING, frontend, shared_by};
 use crate::cluster::Family;
 use crate::coverage::Coverage;
-use crate::iptables::{Chain, Match, Rule, Table, TableName, Target, print_rule};
+use crate::iptables::{Chain, Match, Network, Rule, Table, TableName, Target, print_rule};
 
 /// What an incomplete text leaves out of a table.
 pub(super) struct OmittedRules<'c> {
@@ -29,6 +29,8 @@ pub(super) struct OmittedRules<'c> {
     targets: HashSet<String>,
     /// The shapes of service and endpoint rules in the text, regardless of the service.
     shown_shapes: HashSet<Shape>,
+    /// Whether comments of the text name endpoints, as those of newer releases do.
+    names_endpoints: bool,
 }
 
 impl<'c> OmittedRules<'c> {
@@ -48,7 +50,7 @@ impl<'c> OmittedRules<'c> {
         let names = shown.chains.iter().filter(|chain| !chain.rules.is_empty()).map(|chain| chain.name.to_string());
         let names = names.collect();
         let rules = shown.chains.iter().flat_map(|chain| &chain.rules);
-        let targets = rules.filter_map(Rule::next_chain).map(ToString::to_string).collect();
+        let targets = rules.clone().filter_map(Rule::next_chain).map(ToString::to_string).collect();
         let shapes =
             shown.chains.iter().flat_map(|chain| chain.rules.iter().filter_map(|rule| shape(&chain.name, rule)));
         let mut left_out = Self {
@@ -61,6 +63,7 @@ impl<'c> OmittedRules<'c> {
             leading,
             targets,
             shown_shapes: shapes.collect(),
+            names_endpoints: rules.clone().any(names_endpoint),
         };
         if coverage.is_filtered(shown.name.as_str()) {
             left_out.last_before_cut = left_out.last_before_cut(shown, written);
@@ -92,7 +95,7 @@ impl<'c> OmittedRules<'c> {
 
     /// Returns whether a rule that kube-proxy writes, and that the text lacks in a chain it contains, is missing on the node.
     pub(super) fn is_missing(&self, chain: &str, rule: &Rule) -> bool {
-        if self.is_to_assumed_address(rule) {
+        if self.is_to_assumed_address(rule) || self.is_of_assumed_sources(rule) {
             false
         } else if self.coverage.is_filtered(self.table.as_str()) {
             self.is_missing_by_pattern(chain, rule)
@@ -109,6 +112,7 @@ impl<'c> OmittedRules<'c> {
             && !LISTS.contains(&chain)
             && !is_share(rule)
             && !self.is_to_assumed_address(rule)
+            && !self.is_of_assumed_sources(rule)
             && self.coverage.may_show(&self.line(chain, rule))
     }
 
@@ -130,6 +134,15 @@ impl<'c> OmittedRules<'c> {
         address.is_some_and(|address| self.assumed.addresses.contains(&address))
     }
 
+    /// Returns whether a rule is about sources that kube-proxy's configuration may not have.
+    fn is_of_assumed_sources(&self, rule: &Rule) -> bool {
+        let range = rule.source.as_ref().and_then(|source| match source.value {
+            Network::Prefix(range) => Some(range),
+            Network::Masked(_) => None,
+        });
+        range.is_some_and(|range| self.assumed.local_sources.contains(&range.trunc()))
+    }
+
     /// Returns whether a rule is about a node port that no text shows.
     fn is_of_assumed_port(&self, rule: &Rule) -> bool {
         frontend(rule).is_some_and(|own| own.address.is_none() && self.assumed.node_ports.contains(&own.port))
@@ -142,6 +155,8 @@ impl<'c> OmittedRules<'c> {
         let starts = alternatives::starts(rule);
         starts.iter().all(|start| self.coverage.shows_all(table, start))
             && alternatives::lines(chain, rule, &line).iter().all(|line| self.coverage.shows(table, line))
+            && (self.names_endpoints
+                || alternatives::without_endpoint(&line).is_none_or(|line| self.coverage.shows(table, &line)))
             && (!self.is_of_assumed_port(rule)
                 || alternatives::of_node_ports(&line).all(|line| self.coverage.shows(table, &line)))
     }
@@ -221,6 +236,11 @@ fn shape(chain: &str, rule: &Rule) -> Option<Shape> {
         has_comment: rule.comment().is_some(),
         matches: rule.matches.iter().map(discriminant).collect(),
     })
+}
+
+/// Returns whether the comment of a rule names the endpoint it leads to.
+fn names_endpoint(rule: &Rule) -> bool {
+    rule.comment().is_some_and(|comment| comment.contains(" -> "))
 }
 
 /// Returns whether a rule only marks packets, as the first rule of an endpoint's chain does.

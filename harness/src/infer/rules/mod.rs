@@ -95,8 +95,8 @@ pub(super) fn from_dumps(sides: &[(Vec<Dump>, &Path)], objects: &Objects) -> Res
             );
         }
     }
-    let made_up = objects::made_up(&inferred, objects, &scenario.cluster, &surroundings.made_up());
-    let settings = settings::assume(&inferred, &surroundings, (dumps, &made_up), objects, &mut scenario.cluster);
+    let mut made_up = objects::made_up(&inferred, objects, &scenario.cluster, &surroundings.made_up());
+    let settings = settings::assume(&inferred, &surroundings, (dumps, &mut made_up), objects, &mut scenario.cluster);
     let ports = counted(inferred.ports.len(), "service port");
     let nodes: Vec<String> = dumps.iter().map(|dump| dump.node.clone()).collect();
     let whose = if nodes.len() > 1 { "nodes" } else { "node" };

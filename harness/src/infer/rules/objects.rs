@@ -106,7 +106,8 @@ pub(super) fn made_up(
     let all = cluster.services.iter().flat_map(of_service);
     let used = cluster.slices.iter().flat_map(|slice| &slice.endpoints).flat_map(|endpoint| &endpoint.addresses);
     let endpoints = used.filter(|ip| endpoints.contains(ip)).copied().collect();
-    MadeUp { addresses, endpoints, node_ports: all.filter(|port| !known.contains(port)).collect() }
+    let node_ports = all.filter(|port| !known.contains(port)).collect();
+    MadeUp { addresses, endpoints, node_ports, local_sources: BTreeSet::new() }
 }
 
 /// What was made up for Services, in words.

@@ -26,7 +26,7 @@ use crate::text::{counted, one_line};
 pub(super) fn assume(
     inferred: &Inferred,
     around: &Surroundings,
-    (dumps, made_up): (&[Dump], &MadeUp),
+    (dumps, made_up): (&[Dump], &mut MadeUp),
     objects: &Objects,
     cluster: &mut Cluster,
 ) -> Vec<Assumption> {
@@ -42,6 +42,7 @@ pub(super) fn assume(
     let is_assumed = lacks_local_sources(&cluster.proxy) && !dumps.iter().any(Dump::shows_local_sources);
     if is_assumed {
         cluster.proxy.cluster_cidrs = pod_ranges(cluster);
+        made_up.local_sources = cluster.proxy.cluster_cidrs.iter().copied().collect();
     }
     let is_whole = !whole.is_empty();
     let dumps: Vec<&Dump> = if whole.is_empty() { dumps.iter().collect() } else { whole };

@@ -79,3 +79,63 @@ fn rules_that_a_filter_hid_behind_headings_are_not_missing(#[values("", "$ cat r
     let found = lint(&read(&lost));
     assert!(found.iter().any(|finding| finding.id == "broken-balancing"), "{found:#?}");
 }
+
+fn recording(name: &str, release: &str) -> String {
+    let file = format!("../rules/tests/golden/{name}/{release}-iptables/iptables-save.txt");
+    std::fs::read_to_string(file).expect("a recording")
+}
+
+fn selected(saved: &str, word: &str) -> String {
+    saved.lines().filter(|line| line.contains(word)).map(|line| format!("{line}\n")).collect()
+}
+
+/// What is found that is more than information.
+fn grave(text: &str) -> Vec<&'static str> {
+    let found = lint(&read(text));
+    found.iter().filter(|one| one.severity != Severity::Info).map(|one| one.id).collect()
+}
+
+/// `sort` mixes the tables and puts the rules of a chain in another order: neither is a defect.
+#[rstest]
+#[case::without_its_command("")]
+#[case::with_its_command("$ iptables-save | sort\n")]
+fn sorted_rules_are_as_they_were_before(
+    #[case] command: &str,
+    #[values("affinity-clientip", "loadbalancer-source-ranges", "config-no-cluster-cidr")] name: &str,
+    #[values("v1.18", "v1.25", "v1.30")] release: &str,
+) {
+    let saved = recording(name, release);
+    let mut lines: Vec<&str> = saved.lines().collect();
+    lines.sort_unstable();
+    let sorted = format!("{command}{}\n", lines.join("\n"));
+    assert_eq!(grave(&sorted), Vec::<&str>::new(), "{:?}", lint(&read(&sorted)));
+    // What is not among all lines is missing.
+    let endpoint = lines.iter().filter(|line| !line.contains("-j DNAT") || !line.contains("10.244.1.10:"));
+    let lacking: String = endpoint.map(|line| format!("{line}\n")).collect();
+    if !command.is_empty() && name == "affinity-clientip" {
+        assert!(!grave(&format!("{command}{lacking}")).is_empty());
+    }
+}
+
+/// Up to 1.23, the rule that leads to an endpoint does not name it.
+#[rstest]
+#[case("v1.18")]
+#[case("v1.21")]
+fn a_filter_by_an_endpoint_hides_the_rules_that_lead_to_it(#[case] release: &str) {
+    let lines = selected(&recording("affinity-clientip", release), "10.244.1.10");
+    let text = format!("$ iptables-save | grep 10.244.1.10\n{lines}");
+    assert_eq!(grave(&text), Vec::<&str>::new(), "{:?}", lint(&read(&text)));
+}
+
+/// Without a command, what lines have in common may be a part of a word; and nothing shows that kube-proxy has a range of pods.
+#[rstest]
+#[case::part_of_a_word("config-conntrack-timeouts", "v1.18", "local")]
+#[case::no_range("config-no-cluster-cidr", "v1.21", "KUBE-")]
+fn an_excerpt_without_its_command_lacks_no_rule_of_a_range(
+    #[case] name: &str,
+    #[case] release: &str,
+    #[case] word: &str,
+) {
+    let lines = selected(&recording(name, release), word);
+    assert_eq!(grave(&lines), Vec::<&str>::new(), "{:?}", lint(&read(&lines)));
+}

@@ -167,7 +167,11 @@ impl Objects {
     /// The Services of which tables leave endpoints out, in words.
     pub(super) fn cut_tables(&self) -> Option<String> {
         words_of_cut(
-            &self.served().into_iter().filter_map(|(service, lists)| lists.are_cut().then_some(service)).collect::<Vec<_>>(),
+            &self
+                .served()
+                .into_iter()
+                .filter_map(|(service, lists)| lists.are_cut().then_some(service))
+                .collect::<Vec<_>>(),
         )
     }
 
@@ -254,7 +258,8 @@ impl Objects {
         let unknown: Vec<String> = served.iter().filter_map(unknown).collect();
         notes.extend(words_of_cut(&unknown).map(Assumption::Assumed));
         let mut compared: BTreeMap<String, (Vec<&Value>, Vec<&InferredPort>)> = BTreeMap::new();
-        let is_compared = |(service, lists): &(&String, &Lists)| !lists.are_completed() && of_rules.contains_key(*service);
+        let is_compared =
+            |(service, lists): &(&String, &Lists)| !lists.are_completed() && of_rules.contains_key(*service);
         for (service, _) in served.iter().filter(is_compared) {
             compared.insert(service.clone(), (Vec::new(), Vec::new()));
         }

@@ -6,7 +6,8 @@ use std::net::SocketAddr;
 use serde_json::{Value, json};
 use svclab_rules::cluster::Family;
 
-use super::model::{Contents, Evidence, PortChange, PortEvent};
+use super::logged::{PortChange, PortEvent};
+use super::model::{Contents, Evidence};
 
 /// The Services and EndpointSlices that logs of kube-proxy show.
 pub(crate) fn logged_services(evidence: &Evidence) -> Vec<Value> {

@@ -4,7 +4,8 @@ mod services;
 mod watches;
 
 use super::super::line::{Line, is_time};
-use super::super::model::{Complaint, Contents, Failure, Format, Setting};
+use super::super::logged::{Complaint, Failure};
+use super::super::model::{Contents, Format, Setting};
 use super::{Block, Context, knows_block, run};
 
 /// The most lines of a value between `=<` and `>`.

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use svclab_rules::cluster::Family;
 use svclab_rules::coverage::Coverage;
-use svclab_rules::iptables::{self, ChainKind, ELLIPSIS, End, Excerpt, OLDER, TableName, parse_excerpt};
+use svclab_rules::iptables::{self, ChainKind, ELLIPSIS, End, Excerpt, OLDER, ParseError, TableName, parse_excerpt};
 
 use super::super::filter::Filter;
 use super::super::grep::Patterns;
@@ -95,28 +95,13 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
     let mut logical = if has_table { logical } else { shown_once(logical) };
     let table = if is_listed && !has_table { table.or_else(|| table_of(&logical)) } else { table };
     let excerpt = parse_likelier_family(&logical, table, family.unwrap_or(Family::Ipv4), end(&lines[taken..], context));
-    let mut block_unread = unread;
-    let position = |number: usize| {
-        let at = lines[..taken].partition_point(|line| line.number < number);
-        if lines[..taken].get(at).is_some_and(|line| line.number == number) { at } else { 0 }
-    };
     let last = logical.iter().rfind(|(_, text)| text != ELLIPSIS).map(|(number, _)| *number);
-    let mut cut = None;
-    for error in &excerpt.unread {
-        let is_shortened = [" ... ", " … "].iter().any(|mark| error.text.contains(mark));
-        let is_last = Some(error.line) == last && !is_shortened;
-        let is_older = OLDER.iter().any(|mark| error.text.contains(mark));
-        let mend = if is_older { Repair::UnsupportedRevision } else { Repair::Cut };
-        if is_last || is_older {
-            mends.push((error.line, RepairSet::default().with(mend)));
-        }
-        cut = cut.or((is_last && !is_older).then_some(error.line));
-        let why = if is_shortened { "a part of the rule is left out" } else { &error.message };
-        block_unread.push((position(error.line), why.to_owned()));
-    }
+    let not_read = NotRead::of(&excerpt.unread, last, &lines[..taken]);
+    mends.extend(not_read.mends);
+    let unread = [unread, not_read.lines].concat();
     let Excerpt { parsed, rules: count, mut coverage, is_cut, .. } = excerpt;
     // Of rules that were picked, the last one is not an end.
-    let cut = cut.or(last.filter(|_| is_cut && !is_sorted && matches!(filter, Filter::None | Filter::End)));
+    let cut = not_read.cut.or(last.filter(|_| is_cut && !is_sorted && matches!(filter, Filter::None | Filter::End)));
     if let Some(line) = cut.filter(|line| !mends.iter().any(|(known, _)| known == line)) {
         mends.push((line, RepairSet::default().with(Repair::Cut)));
     }
@@ -126,7 +111,7 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
         coverage.clear();
         coverage.set_unordered();
     }
-    let is_broken = context.has_gap || !block_unread.is_empty() || logical.iter().any(|(_, text)| text == ELLIPSIS);
+    let is_broken = context.has_gap || !unread.is_empty() || logical.iter().any(|(_, text)| text == ELLIPSIS);
     if filter == Filter::None && hidden::hides_rules(&parsed.rules) {
         coverage = Coverage::default();
         logical.retain(|(_, text)| is_rule(text.trim_start()));
@@ -144,7 +129,41 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
         mends.push((lines[0].number, RepairSet::default().with(Repair::Heading)));
     }
     let contents = Contents::Iptables { rules: parsed, count, coverage, rounded_digits: None, cut };
-    Some(Block { format, taken, contents, unread: block_unread, mends })
+    Some(Block { format, taken, contents, unread, mends })
+}
+
+/// Rules that could not be read.
+#[derive(Default)]
+struct NotRead {
+    /// The positions of their lines, and why.
+    lines: Vec<(usize, String)>,
+    mends: Vec<(usize, RepairSet)>,
+    /// The last line, if it is cut off.
+    cut: Option<usize>,
+}
+
+impl NotRead {
+    /// `last` is the number of the last line.
+    fn of(errors: &[ParseError], last: Option<usize>, lines: &[Line<'_>]) -> Self {
+        let position = |number: usize| {
+            let at = lines.partition_point(|line| line.number < number);
+            if lines.get(at).is_some_and(|line| line.number == number) { at } else { 0 }
+        };
+        let mut found = Self::default();
+        for error in errors {
+            let is_shortened = [" ... ", " … "].iter().any(|mark| error.text.contains(mark));
+            let is_last = Some(error.line) == last && !is_shortened;
+            let is_older = OLDER.iter().any(|mark| error.text.contains(mark));
+            let mend = if is_older { Repair::UnsupportedRevision } else { Repair::Cut };
+            if is_last || is_older {
+                found.mends.push((error.line, RepairSet::default().with(mend)));
+            }
+            found.cut = found.cut.or((is_last && !is_older).then_some(error.line));
+            let why = if is_shortened { "a part of the rule is left out" } else { &error.message };
+            found.lines.push((position(error.line), why.to_owned()));
+        }
+        found
+    }
 }
 
 /// Whether lines are known to end with the output: after the output of a command, the terminal shows the next prompt. Rules below prose may have been

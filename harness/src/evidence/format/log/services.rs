@@ -6,7 +6,7 @@ use serde_json::Value;
 use svclab_rules::cluster::Family;
 
 use super::is_json;
-use crate::evidence::model::{PortChange, PortEvent};
+use crate::evidence::logged::{PortChange, PortEvent};
 
 /// How messages about a new or changed frontend start: `Adding new service` up to 1.16, `Adding new service port` later.
 const SET: [&str; 2] = ["Adding new service", "Updating existing service port"];

@@ -1,7 +1,7 @@
 //! Lines of kube-proxy's log that say it does not get the Services or endpoints of the API server.
 
 use super::super::super::line::Line;
-use super::super::super::model::{Complaint, Failure};
+use super::super::super::logged::{Complaint, Failure};
 
 /// How client-go says that it gets no objects of a kind; up to 1.18 only the second way.
 const STARTS: [&str; 3] = ["Failed to watch *", "Failed to list *", "failed to list *"];

@@ -1,11 +1,11 @@
 //! Assembly of a cascade from what the walk and the checks found.
 
-use super::Cascade;
 use super::check::{check, check_excerpt};
 use super::defect::{Defect, Kind};
 use super::group::Walked;
 use super::outcome::Unknown;
-use crate::chains::Frontend;
+use super::{Cascade, Chance, Step};
+use crate::chains::{Frontend, TEN_DIGITS};
 use crate::cluster::Protocol;
 use crate::walk::Share;
 
@@ -81,6 +81,11 @@ fn beyond(defect: Defect) -> Unknown {
 /// Returns the deviation of shares that no other defect explains.
 fn uneven(cascade: &Cascade) -> Option<Defect> {
     if !cascade.defects.is_empty() || !cascade.unknown.is_empty() {
+        return None;
+    }
+    let is_shortened =
+        |step: &Step| matches!(step.chance, Chance::Below(probability) if probability.is_shortened(TEN_DIGITS));
+    if cascade.steps.iter().any(is_shortened) {
         return None;
     }
     let count = cascade.endpoints as f64;

@@ -31,10 +31,10 @@ pub(super) fn check_excerpt(steps: &[Step]) -> Vec<Defect> {
     for step in steps {
         let Chance::Below(probability) = step.chance else { continue };
         let below = before.map_or(usize::MAX, |(_, of)| of);
-        match largest_fitting(probability.threshold(), below) {
+        match largest_fitting(probability, below) {
             Some(of) => before = Some((step.rule, of)),
             None => {
-                let is_of_none = largest_fitting(probability.threshold(), usize::MAX).is_none();
+                let is_of_none = largest_fitting(probability, usize::MAX).is_none();
                 let after = before.filter(|_| !is_of_none).map(|(rule, _)| rule);
                 found.push(Defect { rule: step.rule, kind: Kind::FitsNone { written: step.chance.words(), after } });
             }
@@ -47,14 +47,21 @@ pub(super) fn check_excerpt(steps: &[Step]) -> Vec<Defect> {
 const MOST_IN_FIVE_DIGITS: usize = 200_000;
 
 /// Returns the largest n below a limit for which a threshold is that of 1/n. Several fit five digits.
-fn largest_fitting(threshold: u32, below: usize) -> Option<usize> {
+fn largest_fitting(probability: Probability, below: usize) -> Option<usize> {
+    let threshold = probability.threshold();
     let nearest = (f64::from(Probability::ONE) / f64::from(threshold.max(1))).round() as usize;
     let others = if nearest > MOST_IN_FIVE_DIGITS { 1 } else { nearest * nearest / 100_000 + 1 };
     let most = nearest.saturating_add(others).min(below.saturating_sub(1));
     let least = nearest.saturating_sub(others).max(2);
-    (least..=most)
-        .rev()
-        .find(|number| is_even(threshold, *number, TEN_DIGITS) || is_even(threshold, *number, FIVE_DIGITS))
+    (least..=most).rev().find(|number| fits(probability, *number))
+}
+
+/// Returns whether a probability is 1/n as some release writes it, or as a person does who shortens it.
+fn fits(probability: Probability, number: usize) -> bool {
+    let threshold = probability.threshold();
+    is_even(threshold, number, TEN_DIGITS)
+        || is_even(threshold, number, FIVE_DIGITS)
+        || probability.is_typed_as(number, TEN_DIGITS)
 }
 
 /// Keeps the first step of every endpoint.
@@ -87,17 +94,16 @@ fn chances(steps: &[Step], endpoints: usize) -> Vec<Defect> {
 
 /// Returns n if a rule's probability is 1/n; where several n fit the written digits, the expected one.
 fn one_in(step: &Step, left: usize) -> Option<usize> {
-    let threshold = match step.chance {
-        Chance::Below(probability) => probability.threshold(),
+    let probability = match step.chance {
+        Chance::Below(probability) => probability,
         Chance::Always => return Some(1),
         Chance::Drawn { .. } | Chance::Nth { .. } | Chance::Condition => return None,
     };
-    let fits = |number: usize| is_even(threshold, number, TEN_DIGITS) || is_even(threshold, number, FIVE_DIGITS);
-    if fits(left) {
+    if fits(probability, left) {
         return Some(left);
     }
-    let number = (f64::from(Probability::ONE) / f64::from(threshold.max(1))).round() as usize;
-    Some(number).filter(|number| fits(*number))
+    let number = (f64::from(Probability::ONE) / f64::from(probability.threshold().max(1))).round() as usize;
+    Some(number).filter(|number| fits(probability, *number))
 }
 
 /// Returns whether these are the numbers n to 1 in a different order.

@@ -43,6 +43,9 @@ fn read(text: &str, coverage: &Coverage) -> Cascade {
 #[case::rising(&["0.50000000000", "0.33333333349"], &["rule 2: probability 0.33333333349 after that of rule 1 is uneven"])]
 #[case::of_none(&["0.40000000000", "0.50000000000"], &["rule 1: probability 0.40000000000 is uneven for any number"])]
 #[case::five_digits(&["0.00313", "0.00313"], &[])]
+#[case::shortened(&["0.333", "0.500"], &[])]
+#[case::shortened_alike(&["0.33", "0.33"], &["rule 2: probability 0.33 after that of rule 1 is uneven"])]
+#[case::of_none_short(&["0.4", "0.5"], &["rule 1: probability 0.4 is uneven for any number"])]
 fn an_excerpt_is_uneven_only_if_no_hidden_rule_explains_it(#[case] probabilities: &[&str], #[case] defects: &[&str]) {
     let mut text = String::from("*nat\n:KUBE-SVC-FOO - [0:0]\n:KUBE-SEP-A - [0:0]\n:KUBE-SEP-B - [0:0]\n");
     for (probability, endpoint) in probabilities.iter().zip(["A", "B"]) {
@@ -54,6 +57,21 @@ fn an_excerpt_is_uneven_only_if_no_hidden_rule_explains_it(#[case] probabilities
     for (found, expected) in found.iter().zip(defects) {
         assert!(found.to_string().starts_with(expected), "{found}");
     }
+}
+
+/// People shorten what iptables prints: 0.333 of three is a third, 0.300 is not.
+#[rstest]
+#[case::rounded("0.333", true)]
+#[case::shorter("0.33", true)]
+#[case::other("0.300", false)]
+#[case::printed("0.33300000010", false)]
+fn a_probability_may_be_shortened(#[case] first: &str, #[case] is_even: bool) {
+    let cascade = one(&format!(
+        "-m statistic --mode random --probability {first} -j KUBE-SEP-A
+         -m statistic --mode random --probability 0.5 -j KUBE-SEP-B
+         -j KUBE-SEP-C"
+    ));
+    assert_eq!(cascade.defects.is_empty(), is_even, "{:?}", cascade.defects);
 }
 
 const RIGHT: &str = "-m statistic --mode random --probability 0.33333333349 -j KUBE-SEP-A

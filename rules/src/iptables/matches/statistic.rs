@@ -66,6 +66,23 @@ impl Probability {
         }
     }
 
+    /// Returns whether fewer decimals were written than a threshold needs, so that shares differ by what was left out.
+    pub(crate) fn is_shortened(self, least_digits: usize) -> bool {
+        let is_short = self.written.is_some_and(|(_, count)| usize::from(count) < least_digits);
+        is_short && self.threshold.trailing_zeros() < 24
+    }
+
+    /// Returns whether it was typed as a rounded or shortened 1/`to_come`: `0.333` for a third. With fewer decimals than kube-proxy writes,
+    /// let alone iptables prints, only people write a number.
+    pub(crate) fn is_typed_as(self, to_come: usize, least_digits: usize) -> bool {
+        let Some((digits, count)) = self.written.filter(|(_, count)| usize::from(*count) < least_digits) else {
+            return false;
+        };
+        let exact = 10_f64.powi(count.into()) / to_come as f64;
+        let written = digits as f64;
+        written > 0.0 && (exact.round() == written || exact.floor() == written)
+    }
+
     /// Returns the number of the 2^31 draws for which the match holds.
     pub(crate) fn threshold(self) -> u32 {
         self.threshold

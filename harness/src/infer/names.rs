@@ -81,7 +81,8 @@ pub(super) fn adopt_names(
         }
     }
     notes.extend(group_unnamed(&mut inferred.ports));
-    let renamed = inferred.ports.iter().zip(befores).filter_map(|(port, before)| Renamed::of(port, before)).collect();
+    let renamed = inferred.ports.iter().zip(befores).filter_map(|(port, before)| Renamed::of(port, before));
+    let renamed = renamed.chain(of_other_form(&inferred.ports)).collect();
     inferred.ports.sort();
     (notes, renamed)
 }
@@ -134,6 +135,37 @@ pub(super) struct Renamed {
     names: Option<(String, String)>,
     /// The hashes that kube-proxy writes, by release, and that of the rules.
     hashes: Vec<(ChainHash, ChainHash)>,
+}
+
+/// The names of unnamed ports in the other of their two forms, with a colon at the end or without, if the rules have both: whatever the release
+/// writes, each rule has its own.
+fn of_other_form(ports: &[InferredPort]) -> Vec<Renamed> {
+    let names = |port: &InferredPort| {
+        let [name, older] = <[String; 2]>::try_from(port.hashed_names()).ok()?;
+        let is_own = |name: &str| port.hash == Some(ChainHash::for_service_port(name, port.protocol));
+        match (is_own(&name), is_own(&older)) {
+            (true, false) => Some((older, name)),
+            (false, true) => Some((name, older)),
+            _ => None,
+        }
+    };
+    let named: Vec<(&InferredPort, (String, String))> =
+        ports.iter().filter_map(|port| Some((port, names(port)?))).collect();
+    let are_mixed = [true, false].into_iter().all(|ends| named.iter().any(|(_, (_, own))| own.ends_with(':') == ends));
+    if !are_mixed {
+        return Vec::new();
+    }
+    let of_port = |(port, (other, own)): (&InferredPort, (String, String))| {
+        let hash = |name: &str| ChainHash::for_service_port(name, port.protocol);
+        let endpoints: BTreeSet<&SocketAddr> = port.endpoints.iter().chain(&port.local).collect();
+        let of_endpoint = |endpoint: &SocketAddr| {
+            let to = endpoint.to_string();
+            [&other, &own].map(|name| ChainHash::for_endpoint(name, port.protocol, &to)).into()
+        };
+        let hashes = std::iter::once((hash(&other), hash(&own))).chain(endpoints.into_iter().map(of_endpoint));
+        Renamed { hashes: hashes.collect(), names: Some((other.clone(), own.clone())) }
+    };
+    named.into_iter().map(of_port).collect()
 }
 
 impl Renamed {

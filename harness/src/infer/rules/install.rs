@@ -151,6 +151,7 @@ const MAX_NAMED: usize = 3;
 /// Makes rules of iptables such that a kernel takes them.
 fn fit(rules: &mut RuleSet, node: &str, changes: &mut Vec<String>, left_out: &mut Vec<String>) {
     leave_out(rules, node, changes);
+    leave_out_drops(rules, node, left_out);
     // Each round removes at least one error.
     for _ in 0..ROUNDS {
         let Err(errors) = Program::compile(rules) else { return };
@@ -187,6 +188,24 @@ fn leave_out(rules: &mut RuleSet, node: &str, changes: &mut Vec<String>) {
         let (rules, sets) = (counted(of_sets, "rule"), list(sets, MAX_NAMED));
         changes
             .push(format!("{rules} of node {node} with sets of ipset ({sets}) left out: labs do not have these sets"));
+    }
+}
+
+/// Leaves out the rules of `nat` that drop packets, which iptables does not accept.
+fn leave_out_drops(rules: &mut RuleSet, node: &str, left_out: &mut Vec<String>) {
+    let mut count = 0;
+    for chain in
+        rules.tables.iter_mut().filter(|table| table.name == TableName::Nat).flat_map(|table| &mut table.chains)
+    {
+        let before = chain.rules.len();
+        chain.rules.retain(|rule| rule.target != Some(Target::Drop));
+        count += before - chain.rules.len();
+    }
+    if count > 0 {
+        let rules = counted(count, "rule");
+        left_out.push(format!(
+            "{rules} of table nat of node {node} with target DROP left out: iptables accepts none there"
+        ));
     }
 }
 

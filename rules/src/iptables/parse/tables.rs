@@ -66,6 +66,8 @@ pub(super) fn certain(chain: &str, line: &str) -> Option<TableName> {
 pub(super) fn by_line(chain: &str, line: &str) -> TableName {
     let target = target_of(line).unwrap_or_default();
     by_target(chain, target).unwrap_or_else(|| match (chain, target) {
+        // iptables accepts no DROP in nat.
+        (_, "DROP") if alone(chain).is_none() => TableName::Filter,
         ("OUTPUT", "KUBE-SERVICES") if line.contains("--ctstate NEW") => TableName::Filter,
         ("OUTPUT", "KUBE-SERVICES" | "DOCKER") => TableName::Nat,
         _ => usual(chain),

@@ -100,6 +100,19 @@ impl Known {
         self.pods.iter().chain(&self.machines).chain(&self.services).map(|ip| Family::of(*ip)).collect()
     }
 
+    /// With what others show of the Services of which the rules say that the node has no endpoint: all of theirs are elsewhere.
+    pub(super) fn without_local(mut self, own: &Inferred, all: &Inferred) -> Self {
+        let without = own.ports.iter().filter(|port| port.has_endpoints_elsewhere);
+        for port in without {
+            let is_same = |other: &&InferredPort| {
+                (&other.service, &other.name, other.protocol) == (&port.service, &port.name, port.protocol)
+            };
+            let endpoints = all.ports.iter().filter(is_same).flat_map(|port| port.endpoints.iter().chain(&port.local));
+            self.there.extend(endpoints.map(SocketAddr::ip).filter(|ip| !self.here.contains(ip)));
+        }
+        self
+    }
+
     /// With the nodes of endpoints that objects show.
     pub(super) fn placed(mut self, node: &str, owners: &ShownNodes) -> Self {
         for ip in self.pods.iter().chain(&self.machines) {

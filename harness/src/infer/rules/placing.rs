@@ -157,7 +157,9 @@ impl Placing {
     pub(super) fn named(self) -> Vec<Machine> {
         let Self { own: mut machines, others, .. } = self;
         let taken: BTreeSet<String> = machines.iter().map(|machine| machine.name.clone()).collect();
-        let mut names = (2..).map(|number| format!("node-{number}")).filter(|name| !taken.contains(name));
+        // `node2` and `node-2` are hard to distinguish.
+        let is_free = |name: &String| !taken.iter().any(|other| other.replace('-', "") == name.replace('-', ""));
+        let mut names = (2..).map(|number| format!("node-{number}")).filter(is_free);
         machines.extend(others.into_iter().map(|other| Machine { name: names.next().unwrap_or_default(), ..other }));
         machines
     }

@@ -46,7 +46,7 @@ impl Surroundings {
         let known = Known::of(inferred, dumps, &owners);
         let of_dump = |dump: &Dump| {
             let one = Known::of(&dump.inferred, std::slice::from_ref(dump), &owners);
-            one.placed(&dump.node, &owners)
+            one.without_local(&dump.inferred, inferred).placed(&dump.node, &owners)
         };
         let each: Vec<Known> = dumps.iter().map(of_dump).collect();
         let node_ranges: Vec<Option<IpNet>> = each.iter().map(|one| one.node_range(&known.pods)).collect();

@@ -19,7 +19,7 @@ const ALONE: [(&str, TableName); 11] = [
 ];
 
 /// Prefixes of chain names that are usually in filter, and may be in other tables as well.
-const MOSTLY_FILTER: [&str; 8] = [
+const MOSTLY_FILTER: [&str; 14] = [
     "KUBE-ROUTER",
     "DOCKER-USER",
     "DOCKER-FORWARD",
@@ -28,6 +28,12 @@ const MOSTLY_FILTER: [&str; 8] = [
     "cali-FORWARD",
     "cali-INPUT",
     "cali-OUTPUT",
+    "cali-fw-",
+    "cali-tw-",
+    "cali-pi-",
+    "cali-po-",
+    "cali-pri-",
+    "cali-pro-",
 ];
 
 /// Returns the table of a chain whose name exists only in one table.
@@ -66,8 +72,6 @@ pub(super) fn certain(chain: &str, line: &str) -> Option<TableName> {
 pub(super) fn by_line(chain: &str, line: &str) -> TableName {
     let target = target_of(line).unwrap_or_default();
     by_target(chain, target).unwrap_or_else(|| match (chain, target) {
-        // iptables accepts no DROP in nat.
-        (_, "DROP") if alone(chain).is_none() => TableName::Filter,
         ("OUTPUT", "KUBE-SERVICES") if line.contains("--ctstate NEW") => TableName::Filter,
         ("OUTPUT", "KUBE-SERVICES" | "DOCKER") => TableName::Nat,
         _ => usual(chain),

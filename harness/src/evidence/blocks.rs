@@ -1,6 +1,7 @@
 //! Which tables, chains, sets and maps of nft's text are closed, and so shown whole.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use svclab_rules::cluster::Family;
 use svclab_rules::coverage::{Coverage, nft_table};
@@ -31,7 +32,7 @@ pub(super) fn coverage(lines: &[Line<'_>], is_headless: bool, unread: &[usize]) 
         open.push(Open { what: What::Table(Some(Family::Ipv4)), is_broken: true });
     }
     for (at, line) in lines.iter().enumerate() {
-        if line.is_ellipsis() || unread.contains(&at) {
+        if line.is_ellipsis() || unread.contains(&at) || omits_elements(&line.text) {
             // Blocks around a broken one are broken already.
             open.iter_mut().rev().take_while(|block| !block.is_broken).for_each(|block| block.is_broken = true);
         }
@@ -58,6 +59,22 @@ pub(super) fn coverage(lines: &[Line<'_>], is_headless: bool, unread: &[usize]) 
     }
     cut_within_table(&mut open, &mut coverage);
     coverage
+}
+
+/// Where in a line dots stand for elements of a set or map: `elements = { ..., 10.96.0.1 }`, `... }`.
+pub(super) fn omitted_elements(line: &str) -> Option<Range<usize>> {
+    let dots = ["...", "…"].into_iter().find_map(|dots| Some((line.find(dots)?, dots.len())));
+    let (start, length) = dots?;
+    let (before, after) = (line[..start].trim_end(), &line[start + length..]);
+    let is_between = before.ends_with(['{', ',']) || before.is_empty();
+    let rest = after.trim_start();
+    let comma = after.len() - rest.len() + usize::from(rest.starts_with(','));
+    (is_between && rest.starts_with([',', '}']))
+        .then_some(start..start + length + if rest.starts_with(',') { comma } else { 0 })
+}
+
+fn omits_elements(line: &str) -> bool {
+    omitted_elements(line).is_some()
 }
 
 /// Closes the chain or set that is open: nothing did, so it is cut, and so is its table.

@@ -262,6 +262,19 @@ impl Command {
     }
 }
 
+impl Command {
+    /// The chain of kube-proxy's that a command of iptables lists alone: `iptables -t nat -nL KUBE-SERVICES`.
+    pub(super) fn listed_chain(&self) -> Option<&str> {
+        let [pipe] = pipes(&self.text).try_into().ok()?;
+        let words: &Vec<String> = pipe.first()?;
+        // `-L`, also among other letters: `-nvL`.
+        let is_list =
+            |word: &str| word == "--list" || word.starts_with('-') && !word.starts_with("--") && word.ends_with('L');
+        let chain = words.windows(2).find(|pair| is_list(&pair[0])).map(|pair| &pair[1])?;
+        self.text.split_whitespace().find(|word| *word == chain.as_str() && chain.starts_with("KUBE-"))
+    }
+}
+
 /// The value of the option `-t` of iptables, in one of its spellings.
 fn value_of_table<'w>(words: &[&'w str]) -> Option<&'w str> {
     // `iptables -nvL -t nat`, and options that end in a `t`: `-vnt nat`.
@@ -342,6 +355,15 @@ mod tests {
     #[case("$ kubectl exec -n kube-system kube-proxy-x -- iptables-save", None)]
     fn the_machine_is_that_of_the_prompt(#[case] line: &str, #[case] expected: Option<&str>) {
         assert_eq!(command(line).and_then(|command| command.host).as_deref(), expected);
+    }
+
+    #[rstest]
+    #[case("sudo iptables -t nat -L KUBE-SERVICES | grep web", Some("KUBE-SERVICES"))]
+    #[case("iptables -nvL KUBE-NODEPORTS -t nat", Some("KUBE-NODEPORTS"))]
+    #[case("iptables -t nat -nL | grep KUBE-SERVICES", None)]
+    #[case("iptables -t nat -L KUBE-SERVICES; iptables -t nat -L KUBE-NODEPORTS", None)]
+    fn the_chain_is_that_of_the_command(#[case] text: &str, #[case] expected: Option<&str>) {
+        assert_eq!(Command { text: text.to_owned(), host: None }.listed_chain(), expected);
     }
 
     #[rstest]

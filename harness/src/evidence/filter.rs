@@ -42,11 +42,27 @@ impl Command {
                 (filter, _) => filter,
             }
         });
-        let first = filters.next().unwrap_or_default();
+        let first = self.of_its_chain(filters.next().unwrap_or_default());
         if filters.all(|next| next == first) {
             first
         } else {
             Filter::Unknown("several commands choose different lines".to_owned())
+        }
+    }
+}
+
+impl Command {
+    /// What is left of the chain that it prints, if it prints one alone: `iptables -S KUBE-SERVICES | grep web`.
+    fn of_its_chain(&self, filter: Filter) -> Filter {
+        let Filter::Lines(patterns) = filter else { return filter };
+        let pipes = pipes(&self.text);
+        let [pipe] = pipes.as_slice() else { return Filter::Lines(patterns) };
+        let words = pipe.first().map(Vec::as_slice).unwrap_or_default();
+        let chain = words.windows(2).find(|pair| matches!(&*pair[0], "-S" | "--list-rules")).map(|pair| &pair[1]);
+        let chain = chain.filter(|chain| !chain.starts_with('-'));
+        match chain.and_then(|chain| Patterns::having(&[format!("-A {chain} ")])) {
+            Some(own) => Filter::Lines(patterns.and(own)),
+            None => Filter::Lines(patterns),
         }
     }
 }

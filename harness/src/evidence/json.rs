@@ -65,7 +65,7 @@ struct PieceOf<'a> {
     rules: usize,
     /// How many Kubernetes objects it has.
     objects: usize,
-    /// How many entries it has that are neither: connections, routes, log lines, elements of a set or map that is listed alone.
+    /// How many entries it has that are neither: connections, routes, log lines, elements of nftables' sets and maps.
     entries: usize,
     /// The command that printed it, if it is shown.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -136,7 +136,7 @@ impl<'a> PieceOf<'a> {
             last_line: piece.last,
             rules: piece.contents.rules(),
             objects: piece.contents.objects(),
-            entries: piece.contents.entries(),
+            entries: piece.contents.entries() + piece.contents.elements(),
             command: piece.command.as_deref(),
             repairs: &piece.repairs,
         }

@@ -59,31 +59,68 @@ impl<'t> Line<'t> {
         inner.len() < text.len() && (matches!(&*inner, "repeated" | "repeats" | "repeat") || is_counted())
     }
 
+    /// Whether it separates parts of an output of which nothing is known to be between them: `--` of `grep -A`, `36a37,38` and `@@` of `diff`.
+    pub(super) fn is_group_separator(&self) -> bool {
+        let text = self.text.trim();
+        text == "--" || is_hunk(text)
+    }
+
     /// Whether the text was left out: `...`, `[snip]`.
     pub(super) fn is_ellipsis(&self) -> bool {
         let text = self.text.trim();
-        matches!(
-            text,
-            "..."
-                | "…"
-                | "[...]"
-                | "(...)"
-                | "[snip]"
-                | "<snip>"
-                | "(snip)"
-                | "--- snip ---"
-                | "--"
-                | "-- More --"
-                | "--More--"
-                | "(END)"
-        )
+        self.is_group_separator()
+            || matches!(
+                text,
+                "..."
+                    | "…"
+                    | "[...]"
+                    | "(...)"
+                    | "[snip]"
+                    | "<snip>"
+                    | "(snip)"
+                    | "--- snip ---"
+                    | "-- More --"
+                    | "--More--"
+                    | "(END)"
+            )
     }
 }
 
-/// The lines of a text, without control sequences and invisible characters.
+/// Whether a line is where a part of a `diff` starts: `36a37,38`, `31c31`, `@@ -12,3 +12,5 @@`.
+fn is_hunk(text: &str) -> bool {
+    let are_lines = |text: &str| {
+        let (first, last) = text.split_once(',').unwrap_or((text, text));
+        [first, last].iter().all(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let is_unified = || text.strip_prefix("@@ -").is_some_and(|rest| rest.contains(" @@"));
+    // Nearly all lines are longer.
+    let is_short = text.len() <= 40 && text.starts_with(|first: char| first.is_ascii_digit());
+    let sides = is_short.then(|| text.split_once(['a', 'c', 'd'])).flatten();
+    sides.is_some_and(|(before, after)| are_lines(before) && are_lines(after)) || is_unified()
+}
+
+/// The lines of a text, without control sequences, invisible characters and remarks of people behind rules.
 pub(super) fn lines(text: &str) -> Vec<Line<'_>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    (1..).zip(text.lines()).map(|(number, raw)| cleaned(number, raw)).collect()
+    (1..).zip(text.lines()).map(|(number, raw)| without_remark(cleaned(number, raw))).collect()
+}
+
+/// A line without what a person wrote behind a saved rule: `-j KUBE-MARK-MASQ   ← hairpin`, `-j X  # the first one`.
+fn without_remark(line: Line<'_>) -> Line<'_> {
+    const MARKS: [&str; 8] = [" ←", " ⇐", " ⬅", " ◀", " 👈", " <-", " <=", " #"];
+    if !line.text.contains("-A ") {
+        return line;
+    }
+    let found = MARKS.iter().flat_map(|mark| line.text.match_indices(mark)).map(|(at, _)| at);
+    // A comment of iptables is in quotes; what stands before a rule is something else.
+    let is_behind = |at: &usize| {
+        let before = &line.text[..*at];
+        before.matches('"').count().is_multiple_of(2) && [" -j ", " -g "].iter().any(|option| before.contains(option))
+    };
+    match found.filter(is_behind).min() {
+        Some(at) => Line { text: line.text[..at].trim_end().to_owned().into(), ..line },
+        None => line,
+    }
 }
 
 fn cleaned(number: usize, raw: &str) -> Line<'_> {
@@ -128,6 +165,26 @@ pub(super) fn looks_like_rule(text: &str) -> bool {
     let starts = ["ip", "ip6", "meta", "iifname", "oifname", "tcp", "udp", "sctp", "ct", "fib", "counter", "numgen"];
     let first = text.split_whitespace().next().unwrap_or_default();
     starts.contains(&first) && marks.iter().any(|mark| text.contains(mark))
+}
+
+/// The most bytes that stand before a rule which cannot be read because of them: a number, a mark, a bar.
+const WIDEST_MARGIN: usize = 16;
+
+/// Whether a line certainly is a rule of kube-proxy behind a margin: of saved rules, or a row of a listing.
+pub(super) fn is_rule_with_margin(text: &str) -> bool {
+    let starts = |mark: &str| text.find(mark).is_some_and(|at| at <= WIDEST_MARGIN && !text[..at].contains('`'));
+    starts("-A KUBE-")
+        || KINDS.iter().any(|kind| starts(kind)) && [" -- ", " -j "].iter().any(|mark| text.contains(mark))
+}
+
+/// How the names of the chains start that rules of Services lead to.
+const KINDS: [&str; 8] =
+    ["KUBE-SVC-", "KUBE-SEP-", "KUBE-SVL-", "KUBE-XLB-", "KUBE-EXT-", "KUBE-FW-", "KUBE-MARK-", "KUBE-SERVICES"];
+
+/// Whether a row of a listing leads to a chain of a Service, or translates.
+pub(super) fn leads_to_service(text: &str) -> bool {
+    let kinds = &KINDS[..KINDS.len() - 1];
+    text.contains("DNAT ") || kinds.iter().any(|kind| text.contains(kind))
 }
 
 /// Whether a line has words as sentences and headings do.

@@ -10,6 +10,7 @@
 //! Nothing is left out silently: every line belongs to a piece, is prose, or is listed as unread.
 
 mod added_files;
+mod alternatives;
 mod archive;
 mod blocks;
 mod collected;
@@ -41,11 +42,14 @@ mod prefixes;
 mod read;
 mod releases;
 mod repairs;
+mod repeated_commands;
 mod rules;
+mod rules_not_read;
 mod source;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod unread;
 mod unwrapped;
 mod warnings;
 mod wrapped_lines;
@@ -63,7 +67,7 @@ pub(crate) use logged_services::logged_services;
 pub(crate) use machine_files::{machine_name, machine_of_bundle};
 pub(crate) use machine_pieces::MachinePieces;
 pub(crate) use model::{Connection, Contents, OF_IPTABLES_NFT, Release, Route, Setting};
-pub use model::{Evidence, Format, Piece, Stretch, Unread};
+pub use model::{Evidence, Format, Piece, Stretch};
 pub(crate) use namespaces::shown_objects;
 pub use node_rules::NodeRules;
 pub(crate) use node_rules::{find_host, has_word, other_mode};
@@ -75,5 +79,6 @@ pub(crate) use rules::{machine_rules, others, words_of_other};
 pub use rules::{node_rules, not_judged};
 pub(crate) use source::visit;
 pub use source::{Source, SourceError, from_source, read_file};
+pub use unread::Unread;
 #[doc(hidden)]
 pub use unwrapped::unwrapped;

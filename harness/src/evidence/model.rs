@@ -10,9 +10,9 @@ use svclab_rules::iptables;
 use svclab_rules::nftables;
 use svclab_rules::profile::Profile;
 
-use super::line::looks_like_rule;
 use super::logged::{Failure, PortEvent};
 use super::repairs::{Repair, RepairCount};
+use super::unread::Unread;
 use crate::text::counted;
 
 /// What a text, or several files, show.
@@ -45,19 +45,6 @@ pub struct Stretch {
     pub first: usize,
     /// The last line.
     pub last: usize,
-}
-
-/// A line that could not be read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unread {
-    /// The file among several.
-    pub file: Option<Arc<str>>,
-    /// The line, from 1.
-    pub line: usize,
-    /// Its text.
-    pub text: String,
-    /// Why: a fragment in lower case.
-    pub reason: String,
 }
 
 /// A release that a text names.
@@ -297,6 +284,12 @@ impl Contents {
         }
     }
 
+    /// How many elements its sets and maps have.
+    pub(crate) fn elements(&self) -> usize {
+        let Self::Nftables { rules, .. } = self else { return 0 };
+        rules.rules.tables.iter().flat_map(|table| &table.sets).map(|set| set.elements.len()).sum()
+    }
+
     /// How many Kubernetes objects it has.
     pub(crate) fn objects(&self) -> usize {
         if let Self::Objects(objects) = self { objects.len() } else { 0 }
@@ -383,42 +376,6 @@ impl Evidence {
         self.pieces.iter().map(|piece| piece.contents.objects()).sum()
     }
 
-    /// The lines of rule sets that could not be read, of which each may be a rule that decides anything. What a cut left of a last line is none, and
-    /// neither is other text between rules.
-    pub(crate) fn unread_rules(&self) -> impl Iterator<Item = &Unread> {
-        let is_rule = |piece: &Piece, unread: &Unread| match &piece.contents {
-            // nft's text has a rule a line.
-            Contents::Iptables { cut, .. } if piece.format == Format::IptablesNft => *cut != Some(unread.line),
-            Contents::Iptables { cut, .. } => {
-                *cut != Some(unread.line) && ["-A ", "-I "].iter().any(|option| unread.text.contains(option))
-            }
-            // The last line of a text that is not cut closes its table.
-            Contents::Nftables { cut, .. } => unread.line < cut.unwrap_or(piece.last),
-            _ => false,
-        };
-        self.unread.iter().filter(move |unread| {
-            let of_piece =
-                |piece: &&Piece| piece.file == unread.file && (piece.first..=piece.last).contains(&unread.line);
-            let mut of_pieces = self.pieces.iter().filter(of_piece).peekable();
-            match of_pieces.peek() {
-                None => looks_like_rule(&unread.text),
-                Some(_) => of_pieces.any(|piece| is_rule(piece, unread) && self.original(piece).is_none()),
-            }
-        })
-    }
-
-    /// The lines of rules that could not be read, in words, if there are any.
-    pub(crate) fn rules_not_read(&self) -> Option<String> {
-        let mut all = self.unread_rules();
-        let first = all.next()?;
-        let file = first.file.as_ref().map(|file| format!("{file}:")).unwrap_or_default();
-        let lines = counted(all.count() + 1, "line");
-        Some(format!(
-            "{lines} of rules not read, first {file}{} ({}): their effect is unknown",
-            first.line, first.reason
-        ))
-    }
-
     /// What nft does not print of rules of iptables, and is assumed, in words, if there is anything.
     pub(crate) fn not_printed(&self) -> Option<String> {
         let own = self.pieces.iter().filter(|piece| self.original(piece).is_none()).flat_map(|piece| {
@@ -445,13 +402,5 @@ impl Evidence {
             "the rules from {file}{} on are sorted, so their order and tables are unknown: as kube-proxy writes them",
             first.first
         ))
-    }
-
-    /// What could not be read, in words, if there is anything.
-    pub fn not_read(&self) -> Option<String> {
-        let first = self.unread.first()?;
-        let lines = counted(self.unread.len(), "line");
-        let file = first.file.as_ref().map(|file| format!("{file}:")).unwrap_or_default();
-        Some(format!("{lines} not read, first {file}{} ({}): `svclab dump show` lists them", first.line, first.reason))
     }
 }

@@ -6,6 +6,7 @@ use svclab_rules::coverage::{Coverage, nft_table};
 use svclab_rules::iptables::{Match, Rule, TableName};
 use svclab_rules::ruleset::Rules;
 
+use super::alternatives::Alternative;
 use super::machine_files::folder;
 use super::model::{Format, Piece};
 use crate::text::one_line;
@@ -44,6 +45,10 @@ pub struct NodeRules {
     pub(crate) elsewhere: Vec<(TableName, Arc<str>, usize)>,
     /// The files that have the same rules once more.
     pub(crate) repeats: Vec<Arc<str>>,
+    /// The chains that were left out because they show another policy.
+    pub(crate) alternatives: Vec<Alternative>,
+    /// Whether their command is that of other rules of the text, of which it printed others.
+    pub(crate) is_printed_again: bool,
 }
 
 /// The implementation of iptables that a piece is of.
@@ -77,6 +82,8 @@ impl NodeRules {
             backend: None,
             elsewhere: Vec::new(),
             repeats: Vec::new(),
+            alternatives: Vec::new(),
+            is_printed_again: false,
         }
     }
 

@@ -56,7 +56,12 @@ pub fn render(path: &Path, evidence: &Evidence, settings: Settings) -> String {
 
 fn contents(piece: &Piece) -> String {
     let contents = &piece.contents;
-    let numbers = [(contents.rules(), "rule"), (contents.objects(), "object"), (contents.entries(), "record")];
+    let numbers = [
+        (contents.rules(), "rule"),
+        (contents.elements(), "element"),
+        (contents.objects(), "object"),
+        (contents.entries(), "record"),
+    ];
     let known: Vec<String> =
         numbers.into_iter().filter(|(count, _)| *count > 0).map(|(count, thing)| counted(count, thing)).collect();
     if known.is_empty() { "empty".to_owned() } else { known.join(", ") }

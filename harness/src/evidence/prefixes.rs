@@ -6,14 +6,14 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::format;
-use super::line::{Line, is_time};
+use super::line::{Line, is_sentence, is_time};
 use super::repairs::Repair;
 use super::wrapped_lines::{Quality, quality};
 
 /// A layer: what a line is without it; `None` if it has none.
 type Layer = (Repair, for<'a> fn(&'a str) -> Option<Cow<'a, str>>);
 
-const LAYERS: [Layer; 13] = [
+const LAYERS: [Layer; 14] = [
     (Repair::Quote, |line| after(line.trim_start(), ">").map(Cow::Borrowed)),
     (Repair::Diff, |line| line.strip_prefix('+').filter(|rest| !rest.starts_with("++")).map(Cow::Borrowed)),
     (Repair::LogPrefix, |line| log_prefix(line).map(Cow::Borrowed)),
@@ -26,10 +26,12 @@ const LAYERS: [Layer; 13] = [
         Some(Cow::Borrowed(text.strip_prefix(' ').unwrap_or(text)))
     }),
     (Repair::Comment, |line| after(line.trim_start(), "//").map(Cow::Borrowed)),
+    (Repair::Comment, |line| after(line.trim_start(), SHELL_COMMENT).map(Cow::Borrowed)),
     (Repair::Bullet, |line| bullet(line).map(Cow::Borrowed)),
     (Repair::Backticks, |line| {
         let text = line.trim();
-        Some(Cow::Borrowed(text.strip_prefix('`')?.strip_suffix('`')?)).filter(|text| !text.contains('`'))
+        Some(Cow::Borrowed(text.strip_prefix('`')?.strip_suffix('`')?))
+            .filter(|text| !text.contains('`') && !text.starts_with('*'))
     }),
     (Repair::Entities, |line| line.contains('&').then(|| entities(line)).filter(|text| text != line).map(Cow::Owned)),
     (Repair::Entities, |line| {
@@ -75,6 +77,13 @@ fn table_row(line: &str) -> Option<String> {
     }
     let saved = cells.iter().find(|cell| cell.trim_matches('`').starts_with("-A "));
     Some(saved.map_or_else(|| cells.join("   "), |cell| cell.trim_matches('`').to_owned()))
+}
+
+/// What scripts have before comments, and people before output that they show in scripts. Rules after it were put out of effect.
+const SHELL_COMMENT: &str = "#";
+
+fn is_shell_comment(line: &Line<'_>) -> bool {
+    line.text.trim_start().starts_with(SHELL_COMMENT)
 }
 
 /// The deepest nesting of layers: a quoted log of a diff.
@@ -136,6 +145,9 @@ fn peel_run(lines: &mut [Line<'_>], mend: Repair, layer: for<'a> fn(&'a str) -> 
     let gains = |line: &Line<'_>| {
         layer(&line.text).is_some_and(|text| {
             let (before, after) = (line.text.trim_start(), text.trim_start());
+            if mend == Repair::Comment && is_shell_comment(line) {
+                return format::is_heading_of_output(after.trim_end());
+            }
             let is_mangled = is_inner && MANGLED.iter().any(|part| before.contains(part));
             let is_better = || is_inner && quality(before) == Quality::Broken && quality(after) != Quality::Broken;
             is_mangled || is_known_inside(after, DEPTH - 1) && (!format::knows(before) || is_better())
@@ -149,7 +161,9 @@ fn peel_run(lines: &mut [Line<'_>], mend: Repair, layer: for<'a> fn(&'a str) -> 
     let is_rule = |line: &Line<'_>| layer(&line.text).is_some_and(|text| quality(&text) != Quality::Broken);
     let is_single = match mend {
         Repair::Bullet | Repair::Backticks => true,
-        Repair::Comment => lines.iter().zip(&gaining).filter(|(_, gains)| **gains).all(|(line, _)| is_rule(line)),
+        Repair::Comment if !lines.iter().any(is_shell_comment) => {
+            lines.iter().zip(&gaining).filter(|(_, gains)| **gains).all(|(line, _)| is_rule(line))
+        }
         _ => false,
     };
     for (line, gains) in lines.iter_mut().zip(gaining) {
@@ -158,6 +172,14 @@ fn peel_run(lines: &mut [Line<'_>], mend: Repair, layer: for<'a> fn(&'a str) -> 
             continue;
         }
         if let Some(text) = layer(&line.text).map(Cow::into_owned) {
+            // A comment between the rows of a commented table stays one.
+            if mend == Repair::Comment
+                && is_shell_comment(line)
+                && is_sentence(text.trim())
+                && !format::knows(text.trim())
+            {
+                continue;
+            }
             *line = line.with(text, mend);
         }
     }
@@ -243,6 +265,10 @@ fn line_number(line: &str) -> Option<&str> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     if (1..=7).contains(&digits) {
         let rest = &text[digits..];
+        // Copied with the numbers that a page puts in front of code.
+        if ["-A ", "-N ", "-P "].iter().any(|start| rest.starts_with(start)) {
+            return Some(rest);
+        }
         if are_counters(rest) {
             return None;
         }
@@ -277,7 +303,7 @@ fn are_counters(rest: &str) -> bool {
 fn bullet(line: &str) -> Option<&str> {
     let text = line.trim_start();
     let rest = text.strip_prefix(['•', '·', '‣', '◦', '▪', '*', '-', '→', '←'])?;
-    rest.starts_with([' ', '\t']).then(|| rest.trim_start())
+    rest.starts_with([' ', '\t']).then(|| rest.trim_start()).filter(|rest| !rest.starts_with('*'))
 }
 
 fn entities(line: &str) -> String {

@@ -13,9 +13,10 @@ use super::heading;
 use super::joined_lines::split;
 use super::line::{Line, is_sentence, lines};
 use super::loops;
-use super::model::{Contents, Evidence, Format, Piece, Stretch, Unread};
+use super::model::{Contents, Evidence, Format, Piece, Stretch};
 use super::prefixes::peel;
 use super::repairs::RepairSet;
+use super::unread::{OLDER_SIDE, Unread};
 use super::warnings;
 use super::wrapped_nft;
 use super::{hosts, releases};
@@ -96,6 +97,9 @@ fn read_lines(text: &str, limits: Limits, following: usize) -> (Evidence, bool) 
         };
         let reason = format!("the text has more than {what}: {rest} from here on not read");
         reader.evidence.unread.push(Unread { file: None, line: line.number, text: line.shown(), reason });
+    }
+    if reader.in_fence {
+        reader.cut_last(&lines);
     }
     families::assign(&mut reader.evidence, None);
     (reader.evidence, rest.is_some())
@@ -266,6 +270,18 @@ impl Reader {
         self.evidence.pieces.push(Piece { file: None, format, first, last, command, host, heading, contents, repairs });
     }
 
+    /// The text ends within code: what a filter would have selected after its last line is not known.
+    fn cut_last(&mut self, lines: &[Line<'_>]) {
+        let end = lines.iter().rev().find(|line| !line.is_blank()).map(|line| line.number);
+        if let Some(piece) = self.evidence.pieces.last_mut().filter(|piece| Some(piece.last) == end)
+            && let Contents::Iptables { coverage, cut, .. } = &mut piece.contents
+            && coverage.has_filters()
+        {
+            coverage.remove_filters();
+            *cut = cut.or(end);
+        }
+    }
+
     fn prose(&mut self, line: &Line<'_>) -> usize {
         match self.evidence.prose.last_mut() {
             Some(known) if known.last + 1 >= line.number => known.last = line.number,
@@ -281,7 +297,10 @@ impl Reader {
             (self.source, self.heading) = (None, Some(host));
             return self.prose(line);
         }
-        let reason = if looks_like_evidence(text) {
+        let older = text.strip_prefix(OLDER_SIDE).filter(|_| self.in_fence);
+        let reason = if older.is_some_and(|older| format::knows(older.trim()) || looks_like_evidence(older)) {
+            "it is of the older side of a `diff`"
+        } else if looks_like_evidence(text) {
             if format::is_rule_of_nft(text) {
                 "it is a rule of iptables as nft shows it, and the heading of its chain is not shown: `iptables-save` names the chain"
             } else if is_of_iptables_nft(text) {
@@ -319,8 +338,11 @@ impl Reader {
 
 /// Whether a line has no content of its own: a number, dots, a prompt without a command, a warning that programs print before their output.
 fn is_aside(line: &Line<'_>) -> bool {
+    // Between the sides of a part of a `diff`.
+    let is_middle = line.text.trim() == "---";
     line.is_gutter()
         || line.is_ellipsis()
+        || is_middle
         || line.is_prompt()
         || warnings::is_warning(line.text.trim())
         || warnings::is_version(line.text.trim())

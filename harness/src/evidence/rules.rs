@@ -5,15 +5,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use svclab_rules::cluster::Family;
 use svclab_rules::coverage::Coverage;
 use svclab_rules::infer::Infer;
-use svclab_rules::iptables::{self, ExcerptMerger, Rule, RuleSet, TableName, print_rule};
+use svclab_rules::iptables::{self, ExcerptMerger, RuleSet, TableName};
 use svclab_rules::nftables;
 use svclab_rules::ruleset::Rules;
 
 use super::added_files::{MachineRules, join_files};
+use super::alternatives;
 use super::listings::{contradicts, has_other_chain, is_another_listing};
 use super::machine_files::folder;
 use super::model::{Contents, Evidence, Format, Piece};
 use super::node_rules::{FileLine, NodeRules, backend};
+use super::repeated_commands::{printed, prints_others};
 
 impl Evidence {
     /// The piece in another file of the same folder that has the rules of this one as iptables prints them, alone or with other files, if this is
@@ -89,12 +91,17 @@ fn joined(evidence: &Evidence, shortened: &BTreeSet<Output>) -> Vec<NodeRules> {
                     ..NodeRules::of_piece(piece, shown, coverage, *cut)
                 };
                 joiners.resize_with(all.len(), ExcerptMerger::default);
-                add(&mut all, &mut joiners, new, rules.rules.family, piece);
+                add(&mut all, &mut joiners, new, rules.rules.family, (piece, evidence));
             }
             Contents::Nftables { rules, coverage, cut, .. } if !rules.rules.tables.is_empty() => {
                 add_tables(&mut all, rules, (coverage, *cut), piece);
             }
             _ => {}
+        }
+    }
+    for set in all.iter_mut().filter(|set| !set.is_whole()) {
+        if let Rules::Iptables(parsed) = &mut set.rules {
+            set.alternatives = alternatives::leave_out(parsed);
         }
     }
     all
@@ -122,9 +129,19 @@ pub(crate) fn words_of_other(other: &NodeRules) -> String {
 }
 
 /// Adds rules of iptables to those that they belong to.
-fn add(all: &mut Vec<NodeRules>, joiners: &mut [ExcerptMerger], mut new: NodeRules, family: Family, piece: &Piece) {
+fn add(
+    all: &mut Vec<NodeRules>,
+    joiners: &mut [ExcerptMerger],
+    mut new: NodeRules,
+    family: Family,
+    (piece, evidence): (&Piece, &Evidence),
+) {
+    let is_printed_again = |known: &NodeRules| prints_others(evidence, known, piece);
     let belongs = |known: &NodeRules| match &known.rules {
         Rules::Iptables(own) => {
+            if is_printed_again(known) {
+                return false;
+            }
             // Excerpts complete each other. Whole tables do where they are others; the same table once more is another dump.
             let is_part = !new.is_whole() || !known.is_whole() || new.format == Format::IptablesList;
             let is_other = new
@@ -140,13 +157,17 @@ fn add(all: &mut Vec<NodeRules>, joiners: &mut [ExcerptMerger], mut new: NodeRul
         _ => false,
     };
     let Some(place) = place_in(all, &new, belongs) else {
+        new.is_printed_again = all.iter().any(is_printed_again);
         all.push(new);
         return;
     };
     let known = &mut all[place];
     let (Rules::Iptables(own), Rules::Iptables(parsed)) = (&mut known.rules, &new.rules) else { return };
-    let mixes = known.format != new.format;
-    let replaces = mixes || new.format == Format::IptablesList;
+    let replaces = match (known.format != new.format, new.format) {
+        (true, _) => Replacing::Always,
+        (false, Format::IptablesList) => Replacing::OtherColumns,
+        (false, _) => Replacing::Never,
+    };
     join(&mut joiners[place], (own, &known.coverage), (parsed.clone(), &new.coverage), replaces);
     known.absorb(&mut new);
     known.coverage.join(new.coverage);
@@ -182,28 +203,37 @@ fn shortened(evidence: &Evidence, sets: &[NodeRules]) -> BTreeSet<Output> {
     sets.iter().flat_map(of_set).collect()
 }
 
-/// The lines of rules as iptables-save prints them.
-fn printed(rules: &RuleSet) -> Vec<(TableName, String)> {
-    let chains = rules.tables.iter().flat_map(|table| table.chains.iter().map(move |chain| (table.name, chain)));
-    let lines = chains.flat_map(|(table, chain)| {
-        let line = |rule: &Rule| print_rule(rules.family, &chain.name, &rule.without_counters());
-        chain.rules.iter().map(move |rule| (table, line(rule)))
-    });
-    lines.collect()
+/// Which of two parts of a chain that neither text shows whole replaces the other, instead of completing it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Replacing {
+    Never,
+    /// A listing with other columns, in which the same rules differ.
+    OtherColumns,
+    Always,
 }
 
-/// Joins rule sets. Of a chain that one of them shows whole, that one counts; else a listing, or another format, where it has more rules.
+impl Replacing {
+    fn is_replacing(self, has_same_columns: bool) -> bool {
+        self == Self::Always || self == Self::OtherColumns && !has_same_columns
+    }
+}
+
+/// Joins rule sets. Of a chain that one of them shows whole, that one counts; else another format, or a listing with other columns, where it has
+/// more rules.
 fn join(
     joiner: &mut ExcerptMerger,
     (own, own_coverage): (&mut iptables::Parsed, &Coverage),
     (mut other, coverage): (iptables::Parsed, &Coverage),
-    replaces: bool,
+    replaces: Replacing,
 ) {
     for table in &mut other.rules.tables {
         let Some(known) = own.rules.tables.iter_mut().find(|known| known.name == table.name) else { continue };
         for chain in &mut table.chains {
             let Some(before) = known.chains.iter_mut().find(|before| before.name == chain.name) else { continue };
             let is_whole = |coverage: &Coverage| coverage.has_chain(table.name.as_str(), &chain.name);
+            let hides = |coverage: &Coverage| coverage.hides_interfaces(table.name.as_str(), &chain.name);
+            // Where columns are the same, so are the rows that both show.
+            let replaces = replaces.is_replacing(hides(own_coverage) == hides(coverage));
             match (is_whole(own_coverage), is_whole(coverage)) {
                 (true, false) => chain.rules.clear(),
                 (false, true) => before.rules.clear(),
@@ -243,7 +273,10 @@ fn add_tables(
     all.push(new);
 }
 
-/// Adds the chains and sets of tables that others do not have. Lines are kept only where nothing is added.
+/// The most pairs of elements of two sets that are compared.
+const MAX_COMPARED: usize = 1_000_000;
+
+/// Adds the chains, sets and elements of tables that others do not have. Lines are kept only where nothing is added.
 fn join_tables(own: &mut nftables::Parsed, other: &nftables::Parsed) {
     let mut tables = std::mem::take(&mut own.rules.tables);
     for table in &other.rules.tables {
@@ -256,8 +289,15 @@ fn join_tables(own: &mut nftables::Parsed, other: &nftables::Parsed) {
                     }
                 }
                 for set in &table.sets {
-                    if !known.sets.iter().any(|own| own.name == set.name) {
-                        known.sets.push(set.clone());
+                    match known.sets.iter_mut().find(|own| own.name == set.name) {
+                        None => known.sets.push(set.clone()),
+                        // `grep` picks elements of maps.
+                        Some(own) if own.elements.len().saturating_mul(set.elements.len()) <= MAX_COMPARED => {
+                            let new = set.elements.iter().filter(|element| !own.elements.contains(element));
+                            let new: Vec<_> = new.cloned().collect();
+                            own.elements.extend(new);
+                        }
+                        Some(_) => {}
                     }
                 }
             }

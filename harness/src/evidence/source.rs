@@ -8,8 +8,9 @@ use std::sync::Arc;
 use super::archive::{Kind, unpack, unpack_in_folder, unpack_path};
 use super::collected::{Collected, Visit};
 use super::families;
-use super::model::{Evidence, HostName, Piece, Release, Stretch, Unread};
+use super::model::{Evidence, HostName, Piece, Release, Stretch};
 use super::read::read;
+use super::unread::Unread;
 use crate::input::{FILE_BYTES, STANDARD_INPUT, read_argument, read_bytes, text_of_bytes};
 use crate::text::{printable, reason};
 

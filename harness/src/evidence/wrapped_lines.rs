@@ -28,8 +28,11 @@ pub(super) fn join(first: &str, following: &[&str]) -> Option<(usize, String)> {
         for text in &readings {
             let own = weighed(text);
             // Options that follow a rule may be its own, though it is one without them: those of REJECT.
-            let is_option = next.trim_start().starts_with('-') && text.ends_with(&format!(" {next}"));
-            if own > best.0 || own == best.0 && is_option && own.0 >= Quality::Sound {
+            let is_apart = next.starts_with([' ', '\t']) || text.ends_with(&format!(" {next}"));
+            let is_option = next.trim_start().starts_with('-') && is_apart;
+            // And where names are made up, a rule is one only with its target.
+            let is_completed = || !has_target(first) && has_target(text);
+            if own > best.0 || own == best.0 && is_option && (own.0 >= Quality::Sound || is_completed()) {
                 best = (own, count, text.clone());
             }
         }
@@ -70,6 +73,10 @@ fn unknown(text: &str) -> usize {
     let Some(Ok(rule)) = split_rule(text).map(|(_, rest)| parsed(rest)) else { return 0 };
     let matches = rule.matches.iter().filter(|one| matches!(one, Match::Other(_))).count();
     matches + usize::from(rule.target.as_ref().is_some_and(|target| target.unmodelled().is_some()))
+}
+
+fn has_target(text: &str) -> bool {
+    split_rule(text).is_some_and(|(_, rest)| parsed(rest).is_ok_and(|rule| rule.target.is_some()))
 }
 
 fn has_usual_comment(text: &str) -> bool {

@@ -40,6 +40,8 @@ pub(super) fn dumps(
     let MachineRules { sets, of_other_times } = machine_rules(evidence, node);
     let (mut sets, others) = split_by_backend(sets);
     notes.extend(sets.iter().flat_map(words_of_repeats));
+    let alternatives = sets.iter().flat_map(|set| &set.alternatives);
+    notes.extend(alternatives.map(|left_out| Assumption::Assumed(format!("left out: {}", left_out.words()))));
     left_out.extend(of_other_times.iter().map(words_of_other_time));
     notes.extend(evidence.pieces.iter().filter_map(|piece| {
         let original = evidence.original(piece)?.file.as_deref()?;
@@ -143,7 +145,9 @@ fn words_of_same_node(one: &Dump, other: &Dump) -> Option<String> {
     let prompt = |dump: &Dump| dump.parts.iter().find_map(|part| Some((part.file.clone(), part.host.clone()?)));
     let is_same = one.node.is_empty() && other.node.is_empty() && one.mode() == other.mode();
     let host = || prompt(one).filter(|own| is_same && Some(own) == prompt(other).as_ref()).map(|(_, host)| host);
-    address.or_else(|| Some(format!("are of the machine {}", host()?)))
+    let again = || other.parts.iter().any(|part| part.is_printed_again && part.file == one.parts[0].file);
+    let by_command = || again().then(|| "are printed by the same command".to_owned());
+    address.or_else(|| Some(format!("are of the machine {}", host()?))).or_else(by_command)
 }
 
 /// The address of two dumps of one node: they serve node ports on the same addresses, and nothing names two nodes. Some addresses, such as
@@ -276,7 +280,9 @@ fn named(
         return (name, true);
     }
     let mut numbered = (1..).map(|number| format!("node-{number}"));
-    (numbered.find(|name| !taken.contains(name.as_str())).unwrap_or_else(|| HERE.to_owned()), is_alone)
+    // `node1` and `node-1` are hard to distinguish.
+    let is_apart = |name: &String| !taken.iter().any(|other| other.replace('-', "") == name.replace('-', ""));
+    (numbered.find(is_apart).unwrap_or_else(|| HERE.to_owned()), is_alone)
 }
 
 /// The node among those that are known that is surely a dump's: by its file, host, addresses or heading, or because there is no other.

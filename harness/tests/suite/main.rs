@@ -66,6 +66,7 @@ mod starting;
 mod verify;
 mod watch;
 mod without_ipv6;
+mod written_by_hand;
 
 #[path = "../../../rules/tests/suite/each_file.rs"]
 mod each_file;

@@ -220,6 +220,14 @@ impl Rule {
     /// Returns whether the text did not show enough of the rule to read it: one of its matches stands for the rest.
     #[doc(hidden)]
     pub fn is_unread(&self) -> bool {
-        self.matches.iter().any(|one| matches!(one, Match::Other(other) if other.is_unread()))
+        self.unread_words().is_some()
+    }
+
+    /// Returns the first words of it that could not be read, if there are any.
+    pub fn unread_words(&self) -> Option<&str> {
+        self.matches.iter().find_map(|one| match one {
+            Match::Other(other) if other.is_unread() => Some(&*other.text),
+            _ => None,
+        })
     }
 }

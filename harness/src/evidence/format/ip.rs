@@ -9,7 +9,15 @@ use super::super::model::{Contents, Format, Route};
 use super::{Block, Context, run};
 
 pub(super) fn knows(line: &str) -> bool {
-    is_link(line) || is_route(line) || is_rule(line)
+    is_link(line) || is_address(line) || is_route(line) || is_rule(line)
+}
+
+/// `inet 10.0.0.1/24 brd 10.0.0.255 scope global eth0`, which `grep` picked.
+fn is_address(line: &str) -> bool {
+    let mut words = line.split_whitespace();
+    matches!(words.next(), Some("inet" | "inet6"))
+        && words.next().is_some_and(|word| word.parse::<IpNet>().is_ok())
+        && words.any(|word| word == "scope")
 }
 
 /// `2: eth0: <BROADCAST,UP> mtu 1500 ...`, or `2: eth0    inet 10.0.0.1/24 ...` of `ip -o`.
@@ -100,14 +108,17 @@ pub(super) fn is_own(ip: &IpAddr) -> bool {
 pub(super) fn read(lines: &[Line<'_>], _: &Context) -> Option<Block> {
     let first = lines.first()?.text.trim();
     let (format, is_own): (_, fn(&str) -> bool) = match () {
-        () if is_link(first) => (Format::IpAddr, |line| is_link(line) || is_detail(line)),
+        () if is_link(first) || is_address(first) => (Format::IpAddr, |line| is_link(line) || is_detail(line)),
         () if is_rule(first) => (Format::IpRule, is_rule),
         () if is_route(first) => (Format::IpRoute, is_route),
         () => return None,
     };
     let taken = run(lines, |line| is_own(line.trim()));
-    let is_entry =
-        |line: &&Line<'_>| if format == Format::IpAddr { is_link(line.text.trim()) } else { !line.is_blank() };
+    let has_links = is_link(first);
+    let is_entry = |line: &&Line<'_>| match format {
+        Format::IpAddr if has_links => is_link(line.text.trim()),
+        _ => !line.is_blank(),
+    };
     let entries = lines[..taken].iter().filter(is_entry).count();
     let contents = match format {
         Format::IpAddr => Contents::Addresses(addresses(&lines[..taken]), entries),

@@ -9,6 +9,7 @@ use super::super::filter::Filter;
 use super::super::line::Line;
 use super::super::model::{Contents, Format};
 use super::super::repairs::{Repair, RepairSet};
+use super::super::unread::NAME_OF_HOST;
 use super::terminal::{first_output, is_rest, width};
 use super::{Block, Command, Context, command, knows_block};
 
@@ -17,13 +18,13 @@ pub(super) fn knows(line: &str) -> bool {
 }
 
 /// `Chain KUBE-SERVICES (2 references)`
-fn is_heading(line: &str) -> bool {
-    line.strip_prefix("Chain ")
-        .and_then(|rest| rest.split_once(" ("))
-        .is_some_and(|(name, rest)| !name.contains(' ') && (rest.contains("references") || rest.starts_with("policy ")))
+pub(super) fn is_heading(line: &str) -> bool {
+    line.strip_prefix("Chain ").and_then(|rest| rest.trim_start().split_once(" (")).is_some_and(|(name, rest)| {
+        !name.trim_end().contains(' ') && (rest.contains("references") || rest.starts_with("policy "))
+    })
 }
 
-fn is_columns(line: &str) -> bool {
+pub(super) fn is_columns(line: &str) -> bool {
     line.contains("target")
         && line.contains("prot")
         && line.contains("source")
@@ -35,7 +36,7 @@ fn is_columns(line: &str) -> bool {
 fn is_row(line: &str) -> bool {
     let has_option =
         || line.contains(" -- ") || !line.is_ascii() && [" — ", " – "].iter().any(|dash| line.contains(dash));
-    !line.starts_with('-') && has_option() && ListingReader::default().line(1, line) == ListingLine::Rule
+    !line.starts_with(['-', '+']) && has_option() && ListingReader::default().line(1, line) == ListingLine::Rule
 }
 
 pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
@@ -45,6 +46,7 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
     }
     let mut reader = ListingReader::default();
     reader.set_table(context.command.as_ref().and_then(|command| command.table()));
+    reader.set_chain(context.command.as_ref().and_then(Command::listed_chain));
     let mut unread = Vec::new();
     let mut mends = Vec::new();
     let has_heading = is_heading(first);
@@ -58,12 +60,14 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
     }
     let mut count =
         reader.rules() - unread.iter().filter(|(_, reason)| reason.contains("cut off")).count().min(reader.rules());
-    let Listing { rules, lines: source, rounded_digits, cut, mut coverage, unplaced } =
+    let Listing { rules, lines: source, rounded_digits, cut, mut coverage, unplaced, unknown } =
         reader.finish().unwrap_or_else(empty);
     let position = |number: &usize| lines[..taken].binary_search_by_key(number, |line| line.number).ok();
     unread.extend(unplaced.iter().filter_map(position).map(|at| (at, UNPLACED.to_owned())));
+    let unknown: Vec<&(usize, String)> = unknown.iter().filter(|(number, _)| !unplaced.contains(number)).collect();
+    unread.extend(unknown.iter().filter_map(|(number, words)| Some((position(number)?, not_known(words)))));
     unread.sort_by_key(|(at, _)| *at);
-    count -= unplaced.len().min(count);
+    count -= (unplaced.len() + unknown.len()).min(count);
     let rules = svclab_rules::iptables::Parsed { rules, lines: source };
     // A filter picks rows, whatever chain they are in.
     if !matches!(context.command.as_ref().map(Command::filter).unwrap_or_default(), Filter::None | Filter::End) {
@@ -95,6 +99,11 @@ fn rows(
             }
             at += 1;
             continue;
+        }
+        if line.is_group_separator() {
+            // What follows may be of any chain.
+            reader.gap();
+            break;
         }
         let (joined, count) = whole_row(&lines[at..], width);
         if line.is_repetition()
@@ -179,6 +188,15 @@ fn whole_row(lines: &[Line<'_>], width: Option<usize>) -> (Option<String>, usize
 /// Why a row is not read.
 const UNPLACED: &str = "the heading of its chain is not shown, and the row does not say which one it is";
 
+/// Why a row with unknown words is not read.
+fn not_known(words: &str) -> String {
+    match (words.strip_prefix("source "), words.strip_prefix("destination ")) {
+        (Some(name), _) => format!("{NAME_OF_HOST} `{name}`"),
+        (_, Some(name)) => format!("only its machine can resolve the destination `{name}`"),
+        _ => format!("`{words}` is not known in a row of a listing"),
+    }
+}
+
 fn empty() -> Listing {
     Listing {
         rules: svclab_rules::iptables::RuleSet::new(svclab_rules::cluster::Family::Ipv4),
@@ -187,5 +205,6 @@ fn empty() -> Listing {
         cut: None,
         coverage: Coverage::default(),
         unplaced: Vec::new(),
+        unknown: Vec::new(),
     }
 }

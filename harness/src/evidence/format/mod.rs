@@ -94,6 +94,11 @@ pub(super) fn starts_nft(line: &str) -> bool {
     nft::is_start(line)
 }
 
+/// Whether a line is the heading of a table of kubectl, or of a chain or its columns in a listing of iptables.
+pub(super) fn is_heading_of_output(line: &str) -> bool {
+    table::is_heading(line) || listing::is_heading(line) || listing::is_columns(line)
+}
+
 /// Whether a line by itself is surely of a format, or a command.
 pub(super) fn knows(line: &str) -> bool {
     let line = line.trim_end();

@@ -5,6 +5,7 @@ mod hidden;
 pub(super) mod iptables_nft;
 mod stray;
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ops::Range;
 
@@ -24,7 +25,7 @@ use super::{Block, Context, command};
 const MAX_TRIALS: usize = 12;
 
 pub(super) fn knows(line: &str) -> bool {
-    is_start(line) || stray::is_bare(line)
+    is_start(line) || stray::is_bare(line) || iptables_nft::is_bare(line)
 }
 
 /// Whether a line is the heading of a table, chain, set or map.
@@ -43,6 +44,13 @@ fn is_table(line: &str) -> bool {
     ) && (rest.contains('{') || words.len() == 2)
 }
 
+/// How many lines `nft list tables` printed: names of tables, which no brace follows.
+fn listed_tables(lines: &[Line<'_>]) -> Option<usize> {
+    let taken = super::run(lines, |line| is_table(line.trim()) && !line.contains('{'));
+    let next = lines.get(taken).map_or("", |line| line.text.trim());
+    (taken > 0 && !next.starts_with('{')).then_some(taken)
+}
+
 /// `chain cluster-ips-check {`
 fn is_part(line: &str) -> bool {
     if !["chain ", "map ", "set "].iter().any(|start| line.starts_with(start)) {
@@ -56,6 +64,11 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
     let first = lines.first()?.text.trim();
     if !is_table(first) && !is_part(first) {
         return stray::bare(lines);
+    }
+    if let Some(taken) = listed_tables(lines) {
+        let contents =
+            Contents::Nftables { rules: Parsed::default(), count: 0, coverage: Coverage::default(), cut: None };
+        return Some(Block::new(Format::Nft, taken, contents));
     }
     let is_headless = !is_table(first);
     let (mut taken, mut is_cut) = (0, false);
@@ -92,7 +105,7 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
     let filter = filter(context);
     let last = (is_cut && filter != Filter::End).then(|| cut::cut_lines(block)).flatten();
     let cut = last.as_ref().map(|lines| block[lines.start].number);
-    let (rules, mut unread) = parsed(block, is_headless, last);
+    let (rules, mut unread) = parsed(&without_dots(block), is_headless, last);
     let lacks_heading = !headless_at.is_empty();
     unread.extend(headless_at.into_iter().map(|at| (at, stray::HEADLESS.to_owned())));
     unread.sort_by_key(|(at, _)| *at);
@@ -114,6 +127,18 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
     hidden::limit(block.iter().map(|line| &*line.text), &rules.rules.tables, &mut coverage);
     let contents = Contents::Nftables { rules, count, coverage, cut };
     Some(Block { format: Format::Nft, taken, contents, unread, mends })
+}
+
+/// Lines without the dots that stand for elements.
+fn without_dots<'b, 't>(block: &'b [Line<'t>]) -> Cow<'b, [Line<'t>]> {
+    let mut kept = Cow::Borrowed(block);
+    for (at, line) in block.iter().enumerate() {
+        if let Some(dots) = blocks::omitted_elements(&line.text) {
+            let text = format!("{}{}", &line.text[..dots.start], &line.text[dots.end..]);
+            kept.to_mut()[at].text = text.into();
+        }
+    }
+    kept
 }
 
 /// What programs after the command leave. The lines of a chain do not name it, so words choose among them as anything else does.

@@ -28,6 +28,11 @@ pub(super) fn knows(line: &str) -> bool {
     heading(line).is_some() || row_kind(line).is_some()
 }
 
+/// Whether a line has the names of columns.
+pub(super) fn is_heading(line: &str) -> bool {
+    heading(line).is_some()
+}
+
 /// The names of columns.
 fn heading(line: &str) -> Option<Vec<&str>> {
     if !line.starts_with("NAME") && !line.starts_with("LAST SEEN") {

@@ -232,3 +232,13 @@ fn parts_of_a_line_are_reported_apart() {
     let reported: usize = evidence.unread.iter().map(|unread| unread.text.len()).sum();
     assert!(!evidence.unread.is_empty() && reported <= 400 * 17, "{reported}");
 }
+
+/// `ip addr | grep` leaves out the interfaces.
+#[test]
+fn addresses_without_their_interface_are_read() {
+    let text = "$ ip addr | grep 172.31\n    inet 172.31.0.35/16 brd 172.31.255.255 scope global dynamic ens3\n    \
+                inet 172.31.0.7/16 scope global secondary ens3\n";
+    let evidence = read(text);
+    assert_eq!((codes(&evidence), evidence.unread.len()), (vec!["ip-addr"], 0));
+    assert!(matches!(&evidence.pieces[0].contents, Contents::Addresses(all, 2) if all.len() == 2));
+}

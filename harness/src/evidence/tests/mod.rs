@@ -3,6 +3,7 @@
 
 mod formats;
 mod json;
+mod listings;
 mod mangled;
 mod nft;
 mod objects;

@@ -1,6 +1,7 @@
 //! nft's text, also of tables that iptables-nft wrote.
 
 use rstest::rstest;
+use svclab_rules::iptables::TableName;
 
 use super::super::*;
 use super::{OF_NFT, codes, unaccounted};
@@ -158,4 +159,44 @@ fn rules_of_iptables_nft_that_hide_something_are_listed(#[case] rule: &str, #[ca
     assert!(evidence.unread[0].reason.contains(why), "{}", evidence.unread[0].reason);
     let found: Vec<&str> = crate::lint::lint(&evidence).iter().map(|finding| finding.id).collect();
     assert!(found.contains(&"rules-not-read"), "{found:?}");
+}
+
+/// Dots stand for elements of a map, which is then not shown whole.
+#[test]
+fn dots_among_elements_are_skipped() {
+    let text = OF_NFT.replace("/tcp/p80 }\n\t}\n\n\tchain", "/tcp/p80,\n\t\t\t     ... }\n\t}\n\n\tchain");
+    assert_ne!(text, OF_NFT);
+    let evidence = read(&text);
+    assert_eq!(evidence.unread, []);
+    assert!(names_of_nft(&evidence).iter().any(|name| name == "service-ips"));
+    assert!(!node_rules(&evidence)[0].is_whole());
+}
+
+/// Elements that `grep` selects say which map they are of.
+#[test]
+fn elements_without_their_map_are_read() {
+    let text = "$ nft list map ip kube-proxy service-ips | grep ns1\n\
+                \t\t10.96.0.1 . tcp . 443 : goto service-ULMVA6XW-ns1/svc1/tcp/p80,\n\
+                \t\ttcp . 30080 : goto external-ULMVA6XW-ns1/svc1/tcp/p80 }\n";
+    let evidence = read(text);
+    assert_eq!(evidence.unread, []);
+    assert_eq!(names_of_nft(&evidence), ["service-ips", "service-nodeports"]);
+    assert!(render(std::path::Path::new("x"), &evidence, crate::page::Settings::default()).contains("2 elements"));
+}
+
+#[test]
+fn names_of_tables_are_no_tables() {
+    let evidence = read(&format!("table ip kube-proxy\ntable ip6 kube-proxy\n...\n{OF_NFT}"));
+    assert_eq!((evidence.unread.len(), evidence.rules()), (0, 3), "{:?}", evidence.unread);
+    assert!(evidence.pieces.iter().all(|piece| piece.repairs.is_empty()));
+}
+
+/// What leads from an address to a Service is in KUBE-SERVICES.
+#[test]
+fn rules_of_services_without_their_chain_are_read() {
+    let text = "\t\tip daddr 10.96.34.82 ip protocol tcp tcp dport 80 counter packets 0 bytes 0 jump KUBE-SVC-2CMXP7HKUVJN7L6M\n";
+    let evidence = read(text);
+    assert_eq!(evidence.unread, []);
+    let sets = node_rules(&evidence);
+    assert_eq!(sets[0].rules.iptables().unwrap().rules(TableName::Nat, "KUBE-SERVICES").len(), 1);
 }

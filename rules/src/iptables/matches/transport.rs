@@ -131,7 +131,7 @@ fn listed_flags(text: &str) -> Option<TcpFlags> {
 
 /// Parses a port as a number, or as a name in `/etc/services` for ports that Services often have.
 fn listed_port(text: &str) -> Option<u16> {
-    const NAMES: [(&str, u16); 16] = [
+    const NAMES: [(&str, u16); 41] = [
         ("http", 80),
         ("https", 443),
         ("domain", 53),
@@ -148,6 +148,31 @@ fn listed_port(text: &str) -> Option<u16> {
         ("sip", 5060),
         ("redis", 6379),
         ("git", 9418),
+        ("ftp", 21),
+        ("telnet", 23),
+        ("kerberos", 88),
+        ("kerberos5", 88),
+        ("pop3", 110),
+        ("sunrpc", 111),
+        ("snmp", 161),
+        ("syslog", 514),
+        ("submission", 587),
+        ("ldaps", 636),
+        ("rsync", 873),
+        ("imaps", 993),
+        ("pop3s", 995),
+        ("ms-sql-s", 1433),
+        ("nfs", 2049),
+        ("svn", 3690),
+        ("sip-tls", 5061),
+        ("amqps", 5671),
+        ("x11", 6000),
+        ("http-alt", 8008),
+        ("tproxy", 8081),
+        ("zabbix-agent", 10050),
+        ("zabbix-trapper", 10051),
+        ("webmin", 10000),
+        ("nut", 3493),
     ];
     let known = NAMES.iter().find(|(name, _)| *name == text);
     known.map_or_else(|| text.parse().ok(), |(_, number)| Some(*number))

@@ -5,6 +5,7 @@
 //! which determine the 31 bits exactly. (iptables before 1.4.20 printed six, which fit thousands of thresholds.)
 
 mod parent_chain;
+mod picked;
 mod row;
 mod tables;
 mod unfold;
@@ -37,6 +38,8 @@ pub struct Listing {
     pub coverage: Coverage,
     /// The lines of rules whose chain is neither in the text nor evident: they are not among the rules.
     pub unplaced: Vec<usize>,
+    /// The lines of rules with words that are not known, each with the first of these.
+    pub unknown: Vec<(usize, String)>,
 }
 
 /// The kind of a line in a listing.
@@ -82,6 +85,8 @@ pub struct ListingReader {
     cut: Option<usize>,
     /// The table named in a command.
     table: Option<TableName>,
+    /// The only chain that a command lists.
+    chain: Option<ChainName>,
     /// Whether the last line was blank, which ends a chain.
     is_over: bool,
     /// Whether chains may be missing.
@@ -89,6 +94,8 @@ pub struct ListingReader {
     /// Whether lines between others are known to be filtered out.
     is_filtered: bool,
     rules: usize,
+    /// The lines of rules with unknown words, and the first of these.
+    unknown: Vec<(usize, String)>,
 }
 
 /// A chain with its rows.
@@ -130,6 +137,11 @@ impl ListingReader {
     /// Sets the table of the chains that follow, as named in a command; without one, it is inferred from the chains' names.
     pub fn set_table(&mut self, table: Option<TableName>) {
         self.table = table;
+    }
+
+    /// Sets the chain that a command lists alone: rows without a heading are of it.
+    pub fn set_chain(&mut self, chain: Option<&str>) {
+        self.chain = chain.map(ChainName::from);
     }
 
     /// Lines are omitted here.
@@ -202,6 +214,11 @@ impl ListingReader {
         if self.chains.is_empty() && self.row_of_any_chain(&words).is_none() {
             return ListingLine::Other;
         }
+        // Without its columns, the rows of a chain show which there are.
+        let is_guessed = self.chains.last().is_some_and(|last| !last.has_columns && last.chain.rules.is_empty());
+        if let Some(columns) = Columns::guessed(&words).filter(|_| is_guessed) {
+            self.columns = columns;
+        }
         let columns = self.columns;
         let Some(Shown { chain, lines, is_whole, hides_interfaces, .. }) = self.chains.last_mut() else {
             return ListingLine::Other;
@@ -212,6 +229,7 @@ impl ListingReader {
                 let (rule, is_cut) = row.rule(&mut self.rounded_digits);
                 // A row with unknown words may be any rule.
                 *is_whole &= !is_cut && !rule.is_unread();
+                self.unknown.extend(rule.unread_words().filter(|_| !is_cut).map(|word| (number, word.to_owned())));
                 chain.rules.push(rule);
                 lines.push(number);
                 self.is_over = false;
@@ -242,10 +260,14 @@ impl ListingReader {
     /// Opens a chain whose heading is missing.
     fn open_unnamed(&mut self) {
         let table = self.table.or(Some(TableName::Nat));
-        let chain = Chain::user(UNNAMED);
         self.is_broken = true;
         self.is_over = false;
-        self.chains.push(Shown::new(chain, table, false));
+        self.chains.push(match &self.chain {
+            Some(chain) => {
+                Shown { is_whole: false, has_columns: true, ..Shown::new(Chain::user(&**chain), table, true) }
+            }
+            None => Shown::new(Chain::user(UNNAMED), table, false),
+        });
     }
 
     /// Returns the parsed listing; `None` if there is no chain.
@@ -260,7 +282,7 @@ impl ListingReader {
             self.is_broken = true;
         }
         let unplaced = if self.is_picked() { self.place() } else { Vec::new() };
-        let Self { mut chains, rounded_digits, cut, is_broken, .. } = self;
+        let Self { mut chains, rounded_digits, cut, is_broken, unknown, .. } = self;
         if chains.is_empty() {
             return None;
         }
@@ -296,51 +318,7 @@ impl ListingReader {
             let position = rules.tables.iter().position(|known| known.name == table).unwrap_or_default();
             lines[position].push(own);
         }
-        Some(Listing { rules, lines: SourceLines(lines), rounded_digits, cut, coverage, unplaced })
-    }
-
-    /// Returns whether rows were selected one by one: then the heading before a row need not be that of its chain.
-    fn is_picked(&self) -> bool {
-        let has_rows = |shown: &Shown| !shown.chain.rules.is_empty();
-        self.chains.iter().any(|shown| !shown.has_heading && has_rows(shown))
-            || self.chains.len() > 1 && !self.chains.iter().any(|shown| shown.has_columns)
-    }
-
-    /// Moves every row to the chain that its content implies. Returns the lines of the other rows.
-    fn place(&mut self) -> Vec<usize> {
-        self.is_broken = true;
-        let mut unplaced = Vec::new();
-        let mut rows = Vec::new();
-        for shown in &mut self.chains {
-            shown.is_whole &= shown.has_columns && !self.is_filtered;
-            if shown.has_columns {
-                continue;
-            }
-            let (rules, lines) = (std::mem::take(&mut shown.chain.rules), std::mem::take(&mut shown.lines));
-            rows.extend(rules.into_iter().zip(lines).map(|(rule, line)| (rule, line, shown.hides_interfaces)));
-        }
-        self.chains.retain(|shown| shown.has_heading);
-        for (rule, line, hides_interfaces) in rows {
-            let Some(name) = parent_chain::of(&rule) else {
-                unplaced.push(line);
-                continue;
-            };
-            // The kernel rejects packets in one table only.
-            let rejects = matches!(rule.target, Some(Target::Reject(_)));
-            let is_there =
-                |shown: &Shown| *shown.chain.name == *name && (!rejects || shown.table == Some(TableName::Filter));
-            let at = self.chains.iter().position(is_there).unwrap_or_else(|| {
-                let usual = || if rejects { TableName::Filter } else { super::tables::usual(&name) };
-                let table = self.table.unwrap_or_else(usual);
-                self.chains.push(Shown::new(Chain::user(&*name), Some(table), false));
-                self.chains.len() - 1
-            });
-            self.chains[at].chain.rules.push(rule);
-            self.chains[at].lines.push(line);
-            self.chains[at].hides_interfaces |= hides_interfaces;
-        }
-        self.rules -= unplaced.len();
-        unplaced
+        Some(Listing { rules, lines: SourceLines(lines), rounded_digits, cut, coverage, unplaced, unknown })
     }
 
     /// Returns whether the text ends within the last chain of a longer listing: chains are listed by name after the built-in ones, and the
@@ -382,7 +360,10 @@ fn family(chains: &[Shown]) -> Family {
 
 /// `Chain KUBE-SERVICES (2 references)`, `Chain INPUT (policy ACCEPT 0 packets, 0 bytes)`. Returns the number of references as well.
 fn heading(line: &str) -> Option<(Chain, Option<usize>)> {
-    let (name, rest) = line.strip_prefix("Chain ")?.split_once(" (")?;
+    let rest = line.strip_prefix("Chain ")?.trim_start();
+    // `column -t` puts several blanks between words.
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let (name, rest) = rest.split_once(" (").map(|(name, rest)| (name.trim_end(), words(rest)))?;
     if name.is_empty() || name.contains(char::is_whitespace) {
         return None;
     }

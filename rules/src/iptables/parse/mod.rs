@@ -85,6 +85,14 @@ impl SourceLines {
 }
 
 impl Parsed {
+    /// Removes a chain, given the positions of its table and itself.
+    pub fn remove_chain(&mut self, table: usize, chain: usize) {
+        self.rules.tables[table].chains.remove(chain);
+        if let Some(lines) = self.lines.0.get_mut(table).filter(|lines| chain < lines.len()) {
+            lines.remove(chain);
+        }
+    }
+
     /// Returns the position of a table, and creates it if it does not exist.
     pub(crate) fn table(&mut self, name: TableName) -> usize {
         let known = self.rules.tables.iter().position(|table| table.name == name);

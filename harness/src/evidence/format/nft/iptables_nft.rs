@@ -10,7 +10,7 @@ use std::collections::HashSet;
 
 use svclab_rules::cluster::Family;
 use svclab_rules::coverage::Coverage;
-use svclab_rules::iptables::{ELLIPSIS, End, Excerpt, Parsed, TableName, parse_excerpt};
+use svclab_rules::iptables::{ChainKind, ELLIPSIS, End, Excerpt, Parsed, TableName, parse_excerpt};
 
 use super::super::super::filter::Filter;
 use super::super::super::line::Line;
@@ -35,7 +35,7 @@ const NOT_SHOWN: &str = "the rules of a chain do not name it";
 
 pub(in super::super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
     if !is_start(lines) {
-        return None;
+        return bare(lines, context);
     }
     let first = Heading::of(&lines[0].text)?;
     let is_of_ipv6 = || lines.iter().take(MAX_HEAD).any(|line| line.text.trim_start().starts_with("ip6 "));
@@ -48,6 +48,41 @@ pub(in super::super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Bl
     let own = &lines[..length];
     let reader = if is_picked(own) { Reader::of(family, true).follow(own).0 } else { reader };
     Some(reader.block(own, context))
+}
+
+/// Reads rules outside of any chain that kube-proxy has only in KUBE-SERVICES, as after `grep`.
+fn bare(lines: &[Line<'_>], context: &Context) -> Option<Block> {
+    let taken = super::super::run(lines, is_bare);
+    let own = lines.get(..taken).filter(|own| !own.is_empty())?;
+    let family = if own[0].text.trim_start().starts_with("ip6 ") { Family::Ipv6 } else { Family::Ipv4 };
+    let mut reader = Reader::of(family, false);
+    reader.is_headless = true;
+    reader.chain = Some(SERVICES.to_owned());
+    for (at, line) in own.iter().enumerate().filter(|(_, line)| !line.is_blank()) {
+        reader.rule(at, line);
+    }
+    reader.chain = None;
+    Some(reader.block(own, context))
+}
+
+/// The chain of the rules for addresses of Services.
+const SERVICES: &str = "KUBE-SERVICES";
+
+/// Whether a line is a rule for an address of a Service: only KUBE-SERVICES leads to the Service's chain for one.
+pub(super) fn is_bare(line: &str) -> bool {
+    let line = line.trim();
+    let family = match line.split_once(" daddr ") {
+        Some(("ip", rest)) if !rest.starts_with('!') => Family::Ipv4,
+        Some(("ip6", rest)) if !rest.starts_with('!') => Family::Ipv6,
+        _ => return false,
+    };
+    let leads_to_service = line.split_once(" jump ").is_some_and(|(conditions, next)| {
+        let kind = ChainKind::of(next).map(|(kind, _)| kind);
+        conditions.contains(" dport ")
+            && !conditions.contains(" saddr ")
+            && kind.is_some_and(|kind| kind != ChainKind::Endpoint)
+    });
+    leads_to_service && statement::saved(line, SERVICES, family).is_ok()
 }
 
 /// Whether lines were picked out of tables: none closes a chain.

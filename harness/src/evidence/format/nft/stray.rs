@@ -1,13 +1,16 @@
 //! Lines of nft's text whose chain or set is not known, because `grep` or scissors left out where it begins or ends.
 
 use std::borrow::Cow;
+use std::collections::{BTreeMap, HashSet};
 
-use svclab_rules::coverage::Coverage;
-use svclab_rules::nftables::Parsed;
+use svclab_rules::cluster::Family;
+use svclab_rules::coverage::{Coverage, nft_table};
+use svclab_rules::nftables::{self, Parsed};
 
 use super::super::super::blocks::Depth;
 use super::super::super::line::Line;
 use super::super::super::model::{Contents, Format};
+use super::super::super::repairs::{Repair, RepairSet};
 use super::super::{Block, command, run};
 use super::{is_part, is_table};
 
@@ -66,9 +69,77 @@ pub(super) fn bare(lines: &[Line<'_>]) -> Option<Block> {
         return None;
     }
     let taken = run(lines, |line| is_bare(line) || leads_on(line));
-    let contents = Contents::Nftables { rules: Parsed::default(), count: 0, coverage: Coverage::default(), cut: None };
-    let unread = (0..taken).filter(|at| !lines[*at].is_blank()).map(|at| (at, HEADLESS.to_owned())).collect();
-    Some(Block { unread, ..Block::new(Format::Nft, taken, contents) })
+    let elements = (0..taken).filter_map(|at| Some((at, Bare::of(&lines[at].text)?)));
+    let (known, elements): (HashSet<usize>, Vec<Bare<'_>>) = elements.unzip();
+    let (rules, known) = match tables_of(&elements) {
+        Some(rules) => (rules, known),
+        None => (Parsed::default(), HashSet::new()),
+    };
+    let mut coverage = Coverage::default();
+    for table in &rules.rules.tables {
+        table.sets.iter().for_each(|set| coverage.add_truncated(nft_table(table.family), &set.name));
+    }
+    let contents = Contents::Nftables { rules, count: 0, coverage, cut: None };
+    let unread = (0..taken).filter(|at| !lines[*at].is_blank() && !known.contains(at));
+    let unread = unread.map(|at| (at, HEADLESS.to_owned())).collect();
+    let heading = RepairSet::default().with(Repair::Heading);
+    let mends = Vec::from_iter((!known.is_empty()).then_some((lines[0].number, heading)));
+    Some(Block { unread, mends, ..Block::new(Format::Nft, taken, contents) })
+}
+
+/// An element of a map of kube-proxy's, without the heading of the map.
+struct Bare<'t> {
+    map: &'static str,
+    family: Option<Family>,
+    text: &'t str,
+}
+
+impl<'t> Bare<'t> {
+    /// What a line has besides braces and commas; nothing unless it is one element.
+    fn of(line: &'t str) -> Option<Self> {
+        let text = line.trim().trim_start_matches("elements = {").trim_end_matches('}').trim().trim_end_matches(',');
+        let (key, verdict) = text.split_once(" : ").filter(|(_, verdict)| !verdict.contains(" : "))?;
+        is_element(text).then_some(())?;
+        let rejects = ["drop", "goto reject-chain"].contains(&verdict.trim());
+        let (family, map) = match (is_protocol(key), rejects) {
+            (true, true) => (None, "no-endpoint-nodeports"),
+            (true, false) => (None, "service-nodeports"),
+            (false, true) => (Some(family(key)), "no-endpoint-services"),
+            (false, false) if verdict.starts_with("goto firewall-") => (Some(family(key)), "firewall-ips"),
+            (false, false) => (Some(family(key)), "service-ips"),
+        };
+        Some(Self { map, family, text })
+    }
+}
+
+/// The family of the address that a key starts with.
+fn family(key: &str) -> Family {
+    let address = key.split(' ').next().unwrap_or_default();
+    if address.contains(':') { Family::Ipv6 } else { Family::Ipv4 }
+}
+
+/// The tables with these elements.
+fn tables_of(elements: &[Bare<'_>]) -> Option<Parsed> {
+    let first = elements.iter().find_map(|element| element.family).unwrap_or(Family::Ipv4);
+    let mut tables: BTreeMap<Family, BTreeMap<&str, Vec<&str>>> = BTreeMap::new();
+    for element in elements {
+        let maps = tables.entry(element.family.unwrap_or(first)).or_default();
+        maps.entry(element.map).or_default().push(element.text);
+    }
+    let mut text = String::new();
+    for (family, maps) in tables {
+        let (table, address) = if family == Family::Ipv4 { ("ip", "ipv4_addr") } else { ("ip6", "ipv6_addr") };
+        text += &format!("table {table} kube-proxy {{\n");
+        for (map, elements) in maps {
+            let address = if map.ends_with("nodeports") { String::new() } else { format!("{address} . ") };
+            let elements = elements.join(", ");
+            text += &format!(
+                "map {map} {{\ntype {address}inet_proto . inet_service : verdict\nelements = {{ {elements} }}\n}}\n"
+            );
+        }
+        text += "}\n";
+    }
+    nftables::parse(&text).ok().filter(|_| !elements.is_empty())
 }
 
 /// The lines of a block without those of some positions.

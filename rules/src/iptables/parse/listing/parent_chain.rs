@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use super::super::super::ast::Rule;
 use super::super::super::chain_name::{ChainHash, ChainKind};
+use super::super::super::matches::{Match, Ports};
 use super::super::super::targets::{Nat, Target};
 use crate::cluster::{Protocol, ProtocolNumber};
 
@@ -32,6 +33,16 @@ pub(super) fn of(rule: &Rule) -> Option<String> {
         return Some(format!("{}{hash}", ChainKind::Endpoint.prefix()));
     }
     let next = rule.next_chain()?;
+    // Up to 1.23, packets are marked where they are led to a Service.
+    if **next == *"KUBE-MARK-MASQ" && rule.source.is_none() {
+        let is_of_address = rule.destination.is_some() && is_of_list && !comment.ends_with("cluster IP");
+        let is_of_node_port = rule.destination.is_none() && has_port(rule) && Some(comment) == name;
+        return match (is_of_address, is_of_node_port) {
+            (true, _) => Some("KUBE-SERVICES".to_owned()),
+            (_, true) => Some("KUBE-NODEPORTS".to_owned()),
+            _ => None,
+        };
+    }
     let leads_to_service = ChainKind::of(next).is_some_and(|(kind, _)| kind != ChainKind::Endpoint);
     match (leads_to_service, rule.destination.is_some()) {
         (true, true) if is_of_list => Some("KUBE-SERVICES".to_owned()),
@@ -40,6 +51,25 @@ pub(super) fn of(rule: &Rule) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// Returns the chain of a rule that marks packets, by the next rule of the text: kube-proxy writes both for the same address and port.
+pub(super) fn of_mark(rule: &Rule, next: &Rule) -> Option<String> {
+    let marks = rule.next_chain().is_some_and(|next| **next == *"KUBE-MARK-MASQ");
+    let is_same = || rule.destination.is_some() && rule.destination == next.destination && ports(rule) == ports(next);
+    of(next).filter(|_| marks && has_port(rule) && is_same())
+}
+
+fn has_port(rule: &Rule) -> bool {
+    ports(rule).is_some()
+}
+
+/// Returns the match of destination ports.
+fn ports(rule: &Rule) -> Option<&Ports> {
+    rule.matches.iter().find_map(|one| match one {
+        Match::Ports(ports) if ports.destination.is_some() => Some(ports),
+        _ => None,
+    })
 }
 
 fn protocol(rule: &Rule) -> Option<Protocol> {

@@ -19,6 +19,12 @@ fn is_begun(word: &str, rest: &[&str]) -> bool {
     }
 }
 
+/// Returns whether a word starts what a person wrote behind a row: `← 1`, `<-- here`, `# the first one`.
+fn is_remark(word: &str) -> bool {
+    word.starts_with(['←', '⇐', '⟵', '⬅', '◀', '◄', '👈', '#'])
+        || ["<-", "<="].iter().any(|start| word.starts_with(start))
+}
+
 /// A reader of the words of extensions.
 pub(super) struct Words<'a, 'r> {
     pub(super) words: &'a [&'a str],
@@ -35,6 +41,9 @@ pub(super) struct Words<'a, 'r> {
 impl Words<'_, '_> {
     pub(super) fn read(&mut self) {
         while let [word, rest @ ..] = self.words {
+            if is_remark(word) {
+                return;
+            }
             let taken = self.extension().unwrap_or_else(|| {
                 self.is_known = false;
                 self.is_cut |= is_begun(word, rest);

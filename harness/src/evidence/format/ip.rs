@@ -4,12 +4,13 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
+use super::super::filter::Filter;
 use super::super::line::Line;
 use super::super::model::{Contents, Format, Route};
 use super::{Block, Context, run};
 
 pub(super) fn knows(line: &str) -> bool {
-    is_link(line) || is_address(line) || is_route(line) || is_rule(line)
+    is_link(line) || is_route(line) || is_rule(line)
 }
 
 /// `inet 10.0.0.1/24 brd 10.0.0.255 scope global eth0`, which `grep` picked.
@@ -105,10 +106,13 @@ pub(super) fn is_own(ip: &IpAddr) -> bool {
     }
 }
 
-pub(super) fn read(lines: &[Line<'_>], _: &Context) -> Option<Block> {
+pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
     let first = lines.first()?.text.trim();
+    let is_picked = context.command.as_ref().is_some_and(|command| matches!(command.filter(), Filter::Lines(_)));
     let (format, is_own): (_, fn(&str) -> bool) = match () {
-        () if is_link(first) || is_address(first) => (Format::IpAddr, |line| is_link(line) || is_detail(line)),
+        () if is_link(first) || is_picked && is_address(first) => {
+            (Format::IpAddr, |line| is_link(line) || is_detail(line))
+        }
         () if is_rule(first) => (Format::IpRule, is_rule),
         () if is_route(first) => (Format::IpRoute, is_route),
         () => return None,

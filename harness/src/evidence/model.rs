@@ -302,10 +302,6 @@ impl Contents {
             Self::Settings(entries) => entries.len(),
             Self::Routes(routes) => routes.len(),
             Self::Entries(count) | Self::Addresses(_, count) | Self::Log { entries: count, .. } => *count,
-            // `nft list map` prints elements alone.
-            Self::Nftables { count: 0, rules, .. } => {
-                rules.rules.tables.iter().flat_map(|table| &table.sets).map(|set| set.elements.len()).sum()
-            }
             _ => 0,
         }
     }

@@ -87,7 +87,7 @@ mod tests {
             render(Path::new("dump"), &read(&text), Settings::default())
         };
         let page = map("\t\telements = { 10.96.0.10 . tcp . 80 : goto service-CDGGSHYL-default/web/tcp/http }\n");
-        assert!(page.contains("nft list ruleset: 1 record"), "{page}");
+        assert!(page.contains("nft list ruleset: 1 element"), "{page}");
         assert!(map("").contains("nft list ruleset: empty"));
     }
 }

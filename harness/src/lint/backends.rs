@@ -8,7 +8,7 @@ use svclab_rules::iptables::{ChainKind, TableName, Target};
 use super::finding::{Finding, Place};
 use super::surrounding_rules::is_of_older_iptables;
 use super::view::{Tables, View};
-use crate::evidence::{Format, NodeRules, OF_IPTABLES_NFT, Piece, Unread, others};
+use crate::evidence::{Contents, Format, NodeRules, OF_IPTABLES_NFT, Piece, Unread, others};
 use crate::text::counted;
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
@@ -75,9 +75,13 @@ fn unread(view: &View<'_>) -> Vec<Finding> {
     groups.into_iter().map(finding).collect()
 }
 
+fn shows_rules(contents: &Contents) -> bool {
+    contents.rules() > 0 || contents.elements() > 0
+}
+
 /// The mode of kube-proxy whose rules a line is of: that of the piece that it is in, or of the nearest one before or after it.
 fn mode_of(view: &View<'_>, line: &Unread) -> ProxyMode {
-    let of_file = view.evidence.pieces.iter().filter(|piece| piece.file == line.file && piece.contents.rules() > 0);
+    let of_file = view.evidence.pieces.iter().filter(|piece| piece.file == line.file && shows_rules(&piece.contents));
     let distance = |piece: &&Piece| {
         let after = line.line.saturating_sub(piece.last);
         after.max(piece.first.saturating_sub(line.line))

@@ -152,7 +152,7 @@ COMMIT
 #[rstest]
 #[case::other_program("$ iptables-save\n-A FORWARD -d 10.96.0.1/32 -j DROP\n", "show no Service, and are not used")]
 #[case::without_heading(
-    "$ nft list ruleset | grep 10.96\n\t\tip daddr 10.96.0.1 ip protocol tcp  tcp dport 443 counter packets 0 bytes 0 jump KUBE-SVC-NPX46M4PTMTKRN6Y\n",
+    "$ nft list ruleset | grep 10.96\n\t\tip saddr 10.96.0.1 counter packets 0 bytes 0 jump KUBE-MARK-MASQ\n",
     "the heading of its chain is not shown"
 )]
 #[case::of_ipvs(OF_IPVS, "those of kube-proxy's IPVS mode, which is not supported")]

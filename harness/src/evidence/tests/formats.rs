@@ -146,7 +146,7 @@ fn a_long_pattern_is_a_command() {
 /// Where it is not known what a program leaves out, that is said with the line of its command.
 #[rstest]
 #[case::invalid("grep -E 'KUBE-(SVC'", "`grep` has a pattern that is not a valid regular expression")]
-#[case::other("sort -u", "it is not known which lines `sort` shows")]
+#[case::other("perl -ne print", "it is not known which lines `perl` shows")]
 fn what_an_unknown_filter_hides_is_said(#[case] filter: &str, #[case] why: &str) {
     let evidence = read(&format!("$ iptables-save | {filter}\n{SAVED}"));
     let said: Vec<(usize, &str)> = evidence.unread.iter().map(|unread| (unread.line, unread.reason.as_str())).collect();

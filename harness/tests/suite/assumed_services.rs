@@ -82,3 +82,21 @@ fn names_that_the_api_does_not_accept_are_replaced() {
     let said = assumptions(&imported(text)).join("\n");
     assert!(said.contains("port my_port of service xyz/my-svc is called my-port"), "{said}");
 }
+
+/// Notes have `0.333` for a third.
+#[test]
+fn probabilities_that_people_shortened_are_even_shares() {
+    let rule = |share: &str, end: &str| {
+        format!(
+            "-A KUBE-SVC-4N57TFCL4MD7ZTDA -m comment --comment \"default/nginx -> 10.244.1.{end}:80\" {share}-j KUBE-SEP-{}\n",
+            end.repeat(16).replace('2', "A").replace('3', "B").replace('4', "C")
+        )
+    };
+    let share = |number: &str| format!("-m statistic --mode random --probability {number} ");
+    let text = [rule(&share("0.33"), "2"), rule(&share("0.5"), "3"), rule("", "4")].concat();
+    let assumed = imported(&text);
+    let said = assumptions(&assumed).join("\n");
+    assert!(said.contains("probabilities of 2 rules of node-1 with fewer decimals than iptables prints"), "{said}");
+    let rules: String = assumed.scenario.rules.iter().map(|own| own.rules.print()).collect();
+    assert!(rules.contains("--probability 0.3333333333"), "{rules}");
+}

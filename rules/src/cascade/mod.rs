@@ -24,11 +24,13 @@ mod share_accounting;
 mod summary;
 #[cfg(test)]
 mod tests;
+mod typed;
 
 pub use affinity_defect::AffinityDefect;
 pub use defect::{Defect, Kind};
 pub use outcome::{Assessment, Case, ConnectionOutcome, Fallen, Unknown};
 pub use read::{Shares, cascades, cascades_with_coverage, numgens, shares, structure_defects};
+pub use typed::complete_typed_probabilities;
 
 use std::collections::HashMap;
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
+use svclab_rules::cascade::complete_typed_probabilities;
 use svclab_rules::cluster::{Cluster, Family, ProxyMode};
 use svclab_rules::compare::{Finding, MadeUp, compare_own, completed, differing_comments};
 use svclab_rules::coverage::nft_table;
@@ -15,6 +16,7 @@ use super::hidden_interfaces;
 use super::made_up::lead_to;
 use crate::evidence::NodeRules;
 use crate::infer::names::{Renamed, as_named};
+use crate::text::counted;
 
 /// The rules of a node, as far as they are shown.
 #[derive(Debug, Clone)]
@@ -35,6 +37,8 @@ pub(in crate::infer) struct Dump {
     pub(in crate::infer) addresses: Vec<IpAddr>,
     /// The ranges of the node's pod bridges, as routes show them.
     pub(in crate::infer) bridged: Vec<IpNet>,
+    /// How many rules had a probability that people shortened.
+    typed: usize,
 }
 
 /// The pod ranges of the cluster and of the node in flannel's rule that leaves connections from outside to the node's pods unmasqueraded:
@@ -65,13 +69,29 @@ impl Dump {
                 && (!is_empty || counts_empty && iptables + nftables == 0 && part.has_translations())
         };
         let parts = parts.into_iter().filter(shows_some).map(hidden_interfaces::with_those_of_pods);
-        let parts: Vec<NodeRules> = parts.collect();
+        let mut parts: Vec<NodeRules> = parts.collect();
+        let completed = |part: &mut NodeRules| match &mut part.rules {
+            Rules::Iptables(parsed) => complete_typed_probabilities(&mut parsed.rules),
+            _ => 0,
+        };
+        let typed = parts.iter_mut().map(completed).sum();
         if parts.is_empty() {
             return None;
         }
         let inferred = Inferred::joined(parts.iter().map(|part| part.rules.infer_covered(&part.coverage)));
         let (renamed, others, addresses, bridged) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Some(Self { node, parts, inferred, renamed, others, host: None, addresses, bridged })
+        Some(Self { node, parts, inferred, renamed, others, host: None, addresses, bridged, typed })
+    }
+
+    /// What was assumed of probabilities that people shortened, in words.
+    pub(super) fn typed_words(&self) -> Option<String> {
+        (self.typed > 0).then(|| {
+            let rules = counted(self.typed, "rule");
+            format!(
+                "probabilities of {rules} of {} with fewer decimals than iptables prints are even shares",
+                self.node
+            )
+        })
     }
 
     /// All dumps of each node as one.
@@ -87,6 +107,7 @@ impl Dump {
                     let new: Vec<Renamed> = new.collect();
                     known.renamed.extend(new);
                     known.others.extend(dump.others.iter().cloned());
+                    known.typed += dump.typed;
                     known.addresses.extend(&dump.addresses);
                     known.bridged.extend(&dump.bridged);
                 }

@@ -122,6 +122,7 @@ pub(super) fn from_dumps(sides: &[(Vec<Dump>, &Path)], objects: &Objects) -> Res
     assumptions
         .extend(objects::made_up_words(&made_up, &inferred, &scenario.cluster).into_iter().map(Assumption::Assumed));
     assumptions.extend(settings);
+    assumptions.extend(dumps.iter().filter_map(Dump::typed_words).map(Assumption::Assumed));
     assumptions.extend(hidden_interfaces::words(dumps.iter().flat_map(|dump| &dump.parts)).map(Assumption::Assumed));
     assumptions.extend(bridge.map(|name| Assumption::Assumed(format!("pods are connected to a bridge {name}"))));
     let of_side = |(dumps, path): &(Vec<Dump>, &Path)| {

@@ -156,9 +156,9 @@ fn endpoint_addresses(endpoint: &Value) -> impl Iterator<Item = IpAddr> + '_ {
     all.filter_map(|address| address.as_str()?.parse().ok())
 }
 
-/// The endpoints that a table lists.
+/// The endpoints that a table lists, without those that are taken as not ready.
 fn listed(table: &Value) -> Vec<(IpAddr, u64)> {
-    let all = endpoints(table);
+    let all = endpoints(table).into_iter().filter(ListedEndpoint::is_ready).collect::<Vec<_>>();
     let assumed = ports_of_subsets(table).filter(|port| port[ASSUMED] == true);
     let assumed: HashSet<u64> = assumed.filter_map(|port| port["port"].as_u64()).collect();
     let of_endpoint = |endpoint: &ListedEndpoint<'_>| {

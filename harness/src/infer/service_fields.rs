@@ -1,6 +1,6 @@
 //! Fields of Services that tables leave out.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Adds the fields that only the rules show to a Service.
 pub(super) fn fill_service(service: &mut Value, shown: &Value) {
@@ -26,6 +26,7 @@ pub(super) fn fill_service(service: &mut Value, shown: &Value) {
             }
         }
     }
+    add_other_family(service, shown);
     for field in [
         "clusterIP",
         "clusterIPs",
@@ -54,6 +55,23 @@ pub(super) fn fill_service(service: &mut Value, shown: &Value) {
             service["spec"][field] = shown["spec"][field].clone();
         }
     }
+}
+
+/// Adds the address of the other family that rules show: a table has a Service's first one alone.
+fn add_other_family(service: &mut Value, shown: &Value) {
+    let spec = &service["spec"];
+    let is_of_table = spec["ipFamilies"].is_null() && spec["clusterIPs"].as_array().is_none_or(|all| all.len() < 2);
+    let Some(first) = spec["clusterIP"].as_str().filter(|_| is_of_table) else { return };
+    let all: Vec<&str> =
+        shown["spec"]["clusterIPs"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let family = |ip: &str| if ip.contains(':') { "IPv6" } else { "IPv4" };
+    let Some(second) = all.iter().find(|ip| family(ip) != family(first)).filter(|_| all.contains(&first)) else {
+        return;
+    };
+    let (ips, families) = (json!([first, second]), json!([family(first), family(second)]));
+    service["spec"]["clusterIPs"] = ips;
+    service["spec"]["ipFamilies"] = families;
+    service["spec"]["ipFamilyPolicy"] = "RequireDualStack".into();
 }
 
 /// Whether a port's name is the one that the reader of tables made up: `p80-tcp`.

@@ -100,3 +100,39 @@ fn probabilities_that_people_shortened_are_even_shares() {
     let rules: String = assumed.scenario.rules.iter().map(|own| own.rules.print()).collect();
     assert!(rules.contains("--probability 0.3333333333"), "{rules}");
 }
+
+fn golden(path: &str) -> String {
+    std::fs::read_to_string(format!("../rules/tests/golden/{path}")).expect("a recording")
+}
+
+const SERVICES: &str = "NAMESPACE   NAME   TYPE           CLUSTER-IP   EXTERNAL-IP   PORT(S)   AGE\n";
+
+/// `kubectl get services` prints the first address of a Service alone.
+#[test]
+fn a_table_of_services_has_one_of_two_addresses() {
+    let rules =
+        ["iptables-save", "ip6tables-save"].map(|name| golden(&format!("dual-stack/v1.30-iptables/{name}.txt")));
+    let row = "default     both   ClusterIP      10.96.0.10   <none>        80/TCP    3d\n";
+    let assumed = imported(&format!("{}$ kubectl get svc -A\n{SERVICES}{row}", rules.concat()));
+    let both = assumed.scenario.cluster.services.iter().find(|service| service.name.name == "both").expect("it");
+    assert_eq!(both.cluster_ips.iter().map(ToString::to_string).collect::<Vec<_>>(), ["10.96.0.10", "fd00:96::10"]);
+}
+
+/// A table has node ports next to the ports, so one without them has none.
+#[test]
+fn a_load_balancer_without_node_ports_gets_none() {
+    let row = "default     web    LoadBalancer   10.96.0.10   203.0.113.1   80/TCP    3d\n";
+    let assumed = imported(&format!("$ kubectl get svc -A\n{SERVICES}{row}"));
+    assert_eq!(assumed.scenario.cluster.services[0].ports[0].node_port, None);
+}
+
+/// The sets that have timeouts are in front of all chains.
+#[test]
+fn affinity_is_shown_by_chains_alone() {
+    let whole = golden("affinity-clientip/v1.30-nftables/nft-ruleset.txt");
+    let whole = &whole[..whole.find("table ip6").unwrap_or(whole.len())];
+    let chains = &whole[whole.find("\tchain ").expect("chains")..];
+    let assumed = imported(&format!("$ nft list ruleset | tail -n {}\n{chains}", chains.lines().count()));
+    let web = assumed.scenario.cluster.services.iter().find(|service| service.name.name == "web").expect("it");
+    assert_eq!(web.affinity_seconds, Some(10_800));
+}

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::model::InferredPort;
+use super::model::{DEFAULT_AFFINITY_TIMEOUT, InferredPort};
 use crate::chains::{Kind, Lead, Policy, Reading, To};
 use crate::cluster::Protocol;
 use crate::iptables::ChainHash;
@@ -113,7 +113,10 @@ pub(super) fn endpoints<'a>(reading: &impl Reading<'a>) -> Vec<Endpoints<'a>> {
             }
             To::Address(to) => Some(Shown { to, others: Vec::new(), hash: None, confirmed: None }),
         };
+        // The set that has the timeout may not be in the text.
+        let recalls = leads.iter().any(|lead| lead.recall.is_some());
         let affinity = leads.iter().find_map(|lead| lead.recall.as_ref()?.seconds);
+        let affinity = affinity.or(recalls.then_some(DEFAULT_AFFINITY_TIMEOUT));
         let endpoints = leads.iter().filter_map(&mut endpoint).collect();
         Some(Endpoints { base, policy, endpoints, lost, affinity })
     };

@@ -7,7 +7,7 @@ use ipnet::IpNet;
 
 use super::cluster_ips::ClusterIps;
 use super::endpoints::endpoints;
-use super::model::{self, Inferred, InferredPort, InferredProxy, Marked, UNNAMED};
+use super::model::{self, DEFAULT_AFFINITY_TIMEOUT, Inferred, InferredPort, InferredProxy, Marked, UNNAMED};
 use super::unreferenced_endpoints::{Orphan, leads_to_endpoint, orphans};
 use crate::chains::iptables::{
     Known, MASQUERADE, NODE_PORTS, Names, Table, frontend, host, kind_of, marks_for_masquerade, service_in, shared_by,
@@ -63,9 +63,6 @@ pub(super) fn read(rules: &RuleSet, is_whole: &dyn Fn(&str) -> bool) -> Inferred
     }
     reader.finish()
 }
-
-/// The timeout of session affinity in seconds, where a Service gives none: the API's default.
-const DEFAULT_AFFINITY_TIMEOUT: u32 = 10_800;
 
 struct Reader<'a> {
     family: Family,

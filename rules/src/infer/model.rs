@@ -75,6 +75,9 @@ pub struct InferredPort {
     pub also: Vec<(SocketAddr, SocketAddr)>,
 }
 
+/// The timeout of session affinity in seconds, where a Service gives none: the API's default.
+pub(super) const DEFAULT_AFFINITY_TIMEOUT: u32 = 10_800;
+
 /// The start of the names that are made up for services that no rule names.
 pub(super) const UNNAMED: &str = "unnamed-";
 
@@ -211,6 +214,8 @@ pub struct InferredProxy {
     pub families_on_all_addresses: BTreeSet<Family>,
     /// The families in which node ports are served on no address of the node (nftables mode).
     pub families_without_node_ports: BTreeSet<Family>,
+    /// The families in which node ports are served on addresses of a set that the text does not show (nftables mode).
+    pub families_on_unshown_addresses: BTreeSet<Family>,
     /// The ranges of cluster IPs for which traffic to unallocated addresses is rejected.
     pub service_cidrs: BTreeSet<IpNet>,
     /// Endpoints that rules treat as those of their own node, in addition to the [`local`](InferredPort::local) ones of service ports.
@@ -249,6 +254,7 @@ impl InferredProxy {
         self.node_port_addresses.extend(other.node_port_addresses);
         self.families_on_all_addresses.extend(other.families_on_all_addresses);
         self.families_without_node_ports.extend(other.families_without_node_ports);
+        self.families_on_unshown_addresses.extend(other.families_on_unshown_addresses);
         self.service_cidrs.extend(other.service_cidrs);
         self.here.extend(other.here);
         self.elsewhere.extend(other.elsewhere);

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
+use super::model::DEFAULT_AFFINITY_TIMEOUT;
 use crate::chains::Kind;
 use crate::chains::nftables::{NAMING, endpoint_of_base};
-use crate::nftables::{Table, base_of_endpoint};
+use crate::nftables::{Chain, Rule, Statement, Table, base_of_endpoint};
 
 /// An endpoint, and what its affinity set shows.
 pub(super) struct NamedEndpoint {
@@ -19,17 +20,24 @@ pub(super) struct NamedEndpoint {
 /// Finds the endpoints of service ports without a chain that leads to endpoints. Where there is one, it alone shows which endpoints are used, unless
 /// it is the last chain, in which a text may end.
 pub(super) fn named_endpoints(table: &Table) -> Vec<NamedEndpoint> {
-    let chains = || table.chains.iter().filter_map(|chain| NAMING.of(&chain.name));
     let before_last = table.chains.split_last().map(|(_, before)| before).unwrap_or_default();
     let groups = before_last.iter().filter_map(|chain| NAMING.of(&chain.name));
     let groups: BTreeSet<&str> =
         groups.filter(|(kind, _)| matches!(kind, Kind::Group(_))).map(|(_, base)| base).collect();
-    let of_chains = chains().filter(|(kind, _)| *kind == Kind::Endpoint).map(|(_, base)| (base, None));
+    // The set that has the timeout may not be in the text.
+    let affinity = |chain: &Chain| {
+        let remembers = |rule: &Rule| rule.statements.iter().any(|one| matches!(one, Statement::Remember(..)));
+        chain.rules.iter().any(remembers).then_some(DEFAULT_AFFINITY_TIMEOUT)
+    };
+    let of_chains = table.chains.iter().filter_map(|chain| {
+        let (kind, base) = NAMING.of(&chain.name)?;
+        (kind == Kind::Endpoint).then(|| (base, affinity(chain)))
+    });
     let of_sets = table.sets.iter().filter_map(|set| {
         let affinity = set.dynamic.as_ref().and_then(|dynamic| dynamic.timeout);
         Some((set.name.strip_prefix("affinity-")?, affinity))
     });
-    let named = of_chains.chain(of_sets).filter_map(|(base, affinity)| {
+    let named = of_sets.chain(of_chains).filter_map(|(base, affinity)| {
         Some(NamedEndpoint { service: base_of_endpoint(base)?, endpoint: endpoint_of_base(base)?, affinity })
     });
     named.filter(|named| !groups.contains(&*named.service)).collect()

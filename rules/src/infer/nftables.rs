@@ -40,7 +40,9 @@ pub(super) fn read(table: &Table) -> Inferred {
     };
     let asks = |rule: &Rule| rule.conditions.iter().filter_map(Condition::set).any(|(set, _)| **set == *"nodeport-ips");
     match table.set("nodeport-ips") {
-        None if table.chains.iter().flat_map(|chain| &chain.rules).any(asks) => {}
+        None if table.chains.iter().flat_map(|chain| &chain.rules).any(asks) => {
+            reader.proxy.families_on_unshown_addresses.insert(table.family);
+        }
         None => drop(reader.proxy.families_on_all_addresses.insert(table.family)),
         // Without node ports, an empty set means nothing: 1.30 writes one for a family in which the node has no address.
         Some(set) if set.elements.is_empty() && has_node_ports(table) => {

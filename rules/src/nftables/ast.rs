@@ -1,6 +1,6 @@
 //! Tables and their content.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use super::conditions::Condition;
@@ -47,8 +47,13 @@ impl Table {
         self.chains.iter().find(|chain| &*chain.name == name)
     }
 
-    /// Adds empty chains for those that rules and maps jump to but that do not exist.
+    /// Adds empty chains and sets for those that rules and maps name but that do not exist.
     pub(crate) fn add_missing(&mut self) {
+        self.add_missing_chains();
+        self.add_missing_sets();
+    }
+
+    fn add_missing_chains(&mut self) {
         let of_rules = self.chains.iter().flat_map(|chain| &chain.rules).flat_map(|rule| &rule.statements);
         let of_maps = self.sets.iter().flat_map(|set| &set.elements).filter_map(|one| one.verdict.as_ref()?.chain());
         let mut named: Vec<Name> = of_rules.flat_map(Statement::chains).chain(of_maps).cloned().collect();
@@ -58,6 +63,26 @@ impl Table {
         let missing: Vec<Chain> =
             missing.map(|name| Chain { name, base: None, comment: None, rules: Vec::new() }).collect();
         self.chains.extend(missing);
+    }
+
+    fn add_missing_sets(&mut self) {
+        let rules = || self.chains.iter().flat_map(|chain| &chain.rules);
+        let of_conditions = rules().flat_map(|rule| &rule.conditions).filter_map(Condition::set);
+        let of_conditions = of_conditions.map(|asked| (SetKind::Set, asked));
+        let of_statements = rules().flat_map(|rule| &rule.statements).filter_map(|statement| {
+            let is_map = matches!(statement, Statement::Lookup(..));
+            Some((if is_map { SetKind::VerdictMap } else { SetKind::Set }, statement.set()?))
+        });
+        let known: HashSet<&str> = self.sets.iter().map(|set| &*set.name).collect();
+        let mut missing: BTreeMap<Name, Set> = BTreeMap::new();
+        for (kind, (name, key)) in of_conditions.chain(of_statements).filter(|(_, (name, _))| !known.contains(&***name))
+        {
+            let key = key.into_iter().map(|part| part.datatype(self.family)).collect();
+            let empty = || Set { name: name.clone(), kind, key, comment: None, dynamic: None, elements: Vec::new() };
+            missing.entry(name.clone()).or_insert_with(empty);
+        }
+        self.sets.extend(missing.into_values());
+        self.find_dynamic_sets();
     }
 
     /// Returns whether rules or maps name chains or sets that do not exist. The kernel cannot have such a table, so it is an excerpt.

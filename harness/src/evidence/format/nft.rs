@@ -70,6 +70,8 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
             Contents::Nftables { rules: Parsed::default(), count: 0, coverage: Coverage::default(), cut: None };
         return Some(Block::new(Format::Nft, taken, contents));
     }
+    // What `grep -A` shows next may be of another chain.
+    let lines = lines.iter().position(Line::is_group_separator).map_or(lines, |gap| &lines[..gap]);
     let is_headless = !is_table(first);
     let (mut taken, mut is_cut) = (0, false);
     let (mut names, mut headless_at) = (HashSet::new(), Vec::new());

@@ -331,9 +331,9 @@ fn read(inferred: &InferredProxy, around: &Surroundings, mode: ProxyMode) -> Pro
         ProxyMode::Iptables => listed.is_empty(),
         // kube-proxy's default in this mode is the primary address of each family.
         ProxyMode::Nftables => {
-            inferred.families_on_all_addresses.is_empty()
-                && inferred.families_without_node_ports.is_empty()
-                && listed.len() <= 1
+            let is_restricted =
+                inferred.families_on_all_addresses.is_empty() || !inferred.families_on_unshown_addresses.is_empty();
+            is_restricted && inferred.families_without_node_ports.is_empty() && listed.len() <= 1
         }
     };
     // A list of one family alone says nothing of the other, which has node ports on all addresses then.

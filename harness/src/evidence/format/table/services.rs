@@ -65,6 +65,12 @@ pub(super) fn service(words: &[String], columns: Columns, metadata: Value) -> Op
     if let Some(name) = external.filter(|word| kind == "ExternalName" && !word.starts_with('<')) {
         service["spec"]["externalName"] = json!(name);
     }
+    // kubectl prints node ports with the ports.
+    let has_node_ports =
+        service["spec"]["ports"].as_array().into_iter().flatten().any(|port| port["nodePort"].is_u64());
+    if kind == "LoadBalancer" && !has_node_ports {
+        service["spec"]["allocateLoadBalancerNodePorts"] = json!(false);
+    }
     if kind == "LoadBalancer" && !addresses.is_empty() {
         let ingress: Vec<Value> = addresses.iter().map(|ip| json!({"ip": ip})).collect();
         service["status"] = json!({"loadBalancer": {"ingress": ingress}});

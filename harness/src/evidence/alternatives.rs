@@ -1,22 +1,25 @@
 //! Chains of a text that show what a node would have with another policy: an article shows both.
 
-use svclab_rules::iptables::{ChainKind, Parsed, TableName};
+use std::collections::HashSet;
+
+use svclab_rules::iptables::{Chain, ChainKind, Parsed, TableName};
 
 /// A chain that was left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Alternative {
     /// Its name.
     pub(crate) chain: String,
-    /// Its first line.
-    pub(crate) line: usize,
+    /// Its first line, if it is known.
+    pub(crate) line: Option<usize>,
 }
 
 impl Alternative {
     /// What is said of it.
     pub(crate) fn words(&self) -> String {
+        let place = self.line.map(|line| format!(" from line {line} on")).unwrap_or_default();
         format!(
-            "chain {} from line {} on: no rule leads to it, and the Service's rules for policy Cluster are shown, so it is of another node or time",
-            self.chain, self.line
+            "chain {}{place} is left out: no rule leads to it, and the Service's rules for policy Cluster are shown, so it is of another node or time",
+            self.chain
         )
     }
 }
@@ -26,23 +29,27 @@ impl Alternative {
 pub(super) fn leave_out(parsed: &mut Parsed) -> Vec<Alternative> {
     let Some(at) = parsed.rules.tables.iter().position(|table| table.name == TableName::Nat) else { return Vec::new() };
     let table = &parsed.rules.tables[at];
-    let leads = |from: &dyn Fn(&str) -> bool, to: &str| {
-        let chains = table.chains.iter().filter(|chain| from(&chain.name));
-        chains.flat_map(|chain| &chain.rules).any(|rule| rule.next_chain().is_some_and(|next| **next == *to))
+    let jumps = || {
+        let of_chain = |chain: &'_ Chain| {
+            let from = chain.name.to_string();
+            let all: Vec<String> = chain.rules.iter().filter_map(|rule| Some(rule.next_chain()?.to_string())).collect();
+            all.into_iter().map(move |to| (from.clone(), to))
+        };
+        table.chains.iter().flat_map(of_chain)
     };
+    let led_to: HashSet<String> = jumps().map(|(_, to)| to).collect();
+    let is_external = |from: &str| from == "KUBE-NODEPORTS" || ChainKind::Firewall.is_of(from);
+    let external: HashSet<String> = jumps().filter(|(from, _)| is_external(from)).map(|(_, to)| to).collect();
     let is_alternative = |name: &str| {
-        let Some(hash) = ChainKind::ExternalLocal.hash(name) else { return false };
-        let [service, firewall] =
-            [ChainKind::Service, ChainKind::Firewall].map(|kind| format!("{}{hash}", kind.prefix()));
-        let is_external = |chain: &str| chain == "KUBE-NODEPORTS" || chain == firewall;
-        !leads(&|_| true, name) && leads(&is_external, &service)
+        let service = ChainKind::ExternalLocal.hash(name).map(|hash| format!("{}{hash}", ChainKind::Service.prefix()));
+        !led_to.contains(name) && service.is_some_and(|service| external.contains(&service))
     };
     let positions: Vec<usize> = (0..table.chains.len())
         .filter(|at| !table.chains[*at].rules.is_empty() && is_alternative(&table.chains[*at].name))
         .collect();
     let left_out = positions.iter().map(|chain| Alternative {
         chain: table.chains[*chain].name.to_string(),
-        line: parsed.lines.line(at, *chain, 0).unwrap_or_default(),
+        line: parsed.lines.line(at, *chain, 0),
     });
     let left_out = left_out.collect();
     positions.into_iter().rev().for_each(|chain| parsed.remove_chain(at, chain));

@@ -111,14 +111,15 @@ fn without_remark(line: Line<'_>) -> Line<'_> {
     if !line.text.contains("-A ") {
         return line;
     }
-    let found = MARKS.iter().flat_map(|mark| line.text.match_indices(mark)).map(|(at, _)| at);
-    // A comment of iptables is in quotes; what stands before a rule is something else.
-    let is_behind = |at: &usize| {
-        let before = &line.text[..*at];
-        before.matches('"').count().is_multiple_of(2) && [" -j ", " -g "].iter().any(|option| before.contains(option))
-    };
-    match found.filter(is_behind).min() {
-        Some(at) => Line { text: line.text[..at].trim_end().to_owned().into(), ..line },
+    // A comment of iptables is in quotes; what stands before the target is something else.
+    let Some(target) = [" -j ", " -g "].iter().filter_map(|option| line.text.find(option)).min() else { return line };
+    let mut is_quoted = false;
+    let found = line.text.char_indices().find(|(at, letter)| {
+        is_quoted ^= *letter == '"';
+        *letter == ' ' && *at > target && !is_quoted && MARKS.iter().any(|mark| line.text[*at..].starts_with(mark))
+    });
+    match found {
+        Some((at, _)) => Line { text: line.text[..at].trim_end().to_owned().into(), ..line },
         None => line,
     }
 }

@@ -52,9 +52,9 @@ pub(super) fn assume(objects: &mut Objects, inferred: &Inferred) -> Vec<String> 
     }
     let table = "a table of EndpointSlices does not show which endpoints are ready";
     let left_out = (!left_out.is_empty()).then(|| {
-        format!("{table}: {} are taken as not ready, since the rules do not have them", list(left_out, SHOWN))
+        format!("{table}: those that the rules do not have are treated as not ready: {}", list(left_out, SHOWN))
     });
-    let open = (!open.is_empty()).then(|| format!("{table}: those of {} are taken as ready", list(open, SHOWN)));
+    let open = (!open.is_empty()).then(|| format!("{table}: those of {} are treated as ready", list(open, SHOWN)));
     left_out.into_iter().chain(open).collect()
 }
 

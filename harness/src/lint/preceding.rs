@@ -176,9 +176,10 @@ fn finding(
     let service = socket.service.full_name();
     let (does, effect) = match action {
         Action::Drops => ("drops or rejects", "these connections are lost, whatever kube-proxy's rules do"),
-        Action::Skips => {
-            ("takes", "these connections are not translated to an endpoint: they are lost, or reach another program")
-        }
+        Action::Skips => (
+            "accepts or returns",
+            "these connections are not translated to an endpoint: they are lost, or reach another program",
+        ),
         Action::Translates => {
             ("translates", "these connections reach what this rule translates to, not the Service's endpoints")
         }

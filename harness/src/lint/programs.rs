@@ -52,7 +52,7 @@ fn failure(piece: &Piece, all: &[&Failure]) -> Finding {
         _ => String::new(),
     };
     let what = shortened(&failure.what);
-    let said = || format!("kube-proxy says{again}: {what}");
+    let said = || format!("kube-proxy reports{again}: {what}");
     match failure.complaint {
         Complaint::Sync => {
             let message = format!("kube-proxy could not write its rules{again}: {what}{reason}");
@@ -78,7 +78,7 @@ fn failure(piece: &Piece, all: &[&Failure]) -> Finding {
             let is_over = |one: &&Failure| matches!(one.complaint, Complaint::Watch { is_over: true, .. });
             let (severity, effect) = match (all.iter().all(is_over), is_of_proxy) {
                 (true, _) => {
-                    (Severity::Info, "none if the rules are of a later time: below these lines, rules are written")
+                    (Severity::Info, "none if the rules are of a later time: rules were written after these lines")
                 }
                 (false, true) => (
                     Severity::Warning,
@@ -86,7 +86,7 @@ fn failure(piece: &Piece, all: &[&Failure]) -> Finding {
                 ),
                 (false, false) => (
                     Severity::Info,
-                    "if it is kube-proxy's log, the node may have the rules of an earlier time; other programs say the same",
+                    "if it is kube-proxy's log, the node may have the rules of an earlier time; other programs log the same message",
                 ),
             };
             let who = if is_of_proxy { "kube-proxy" } else { "the log" };

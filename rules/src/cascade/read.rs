@@ -223,6 +223,7 @@ fn orphans(chains: &[Chain], coverage: &Coverage, cascades: &mut [Cascade]) {
     let jumps = chains.iter().flat_map(|chain| &chain.rules).filter_map(Rule::next_chain);
     let led: HashSet<&str> = jumps.map(|next| &**next).filter(|next| NAMING.is_endpoint(next)).collect();
     let alone = chains.iter().filter(|chain| NAMING.is_endpoint(&chain.name) && !led.contains(&*chain.name));
+    let is_large = is_large(chains);
     for chain in alone {
         let Some((address, service)) =
             chain.rules.iter().find_map(destination).zip(chain.rules.iter().find_map(service_in))
@@ -248,11 +249,12 @@ fn orphans(chains: &[Chain], coverage: &Coverage, cascades: &mut [Cascade]) {
             |group: &str| coverage.has_chain(nat, group) || would_show(group) && !coverage.is_cut(nat, group);
         let is_known =
             |cascade: &Cascade| is_whole(&cascade.chain) && of_all(cascade).is_none_or(|chain| is_whole(&chain));
-        let is_left_over = || is_large(chains) && own.iter().all(|cascade| cascade.defects.is_empty());
-        if own.iter().all(|cascade| is_known(cascade)) {
-            if is_left_over() {
-                continue;
-            }
+        let is_left_over = || is_large && own.iter().all(|cascade| cascade.defects.is_empty());
+        let are_known = own.iter().all(|cascade| is_known(cascade));
+        if are_known && is_left_over() {
+            continue;
+        }
+        if are_known {
             if let Some(own) = own.first_mut() {
                 own.defects.push(Defect { rule: 0, kind: Kind::Orphan { endpoint, chain } });
             }

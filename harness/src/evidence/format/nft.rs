@@ -70,8 +70,6 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
             Contents::Nftables { rules: Parsed::default(), count: 0, coverage: Coverage::default(), cut: None };
         return Some(Block::new(Format::Nft, taken, contents));
     }
-    // What `grep -A` shows next may be of another chain.
-    let lines = lines.iter().position(Line::is_group_separator).map_or(lines, |gap| &lines[..gap]);
     let is_headless = !is_table(first);
     let (mut taken, mut is_cut) = (0, false);
     let (mut names, mut headless_at) = (HashSet::new(), Vec::new());
@@ -156,7 +154,9 @@ fn end_of(lines: &[Line<'_>], is_headless: bool, headless: &[usize]) -> Option<u
     let mut depth = Depth::default();
     for (at, line) in lines.iter().enumerate().filter(|(at, _)| headless.binary_search(at).is_err()) {
         let text = line.text.trim();
-        if at > 0 && (line.is_fence() || is_table(text) || command(text).is_some()) {
+        // What `grep -A` shows next may be of another chain.
+        let is_over = line.is_fence() || line.is_group_separator() || is_table(text) || command(text).is_some();
+        if at > 0 && is_over {
             return None;
         }
         // A chain or set is in no other one: that one has lost its end.

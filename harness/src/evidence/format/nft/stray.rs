@@ -156,7 +156,7 @@ pub(super) fn headless(lines: &[Line<'_>]) -> Vec<usize> {
     for (at, line) in lines.iter().enumerate() {
         let text = line.text.trim();
         let is_over = at > 0 && !line.is_blank() && (depth == Depth::default() || is_table(text));
-        if line.is_fence() || command(text).is_some() || is_over {
+        if line.is_fence() || line.is_group_separator() || command(text).is_some() || is_over {
             break;
         }
         if is_part(text) {

@@ -1,5 +1,7 @@
 //! Listings of which rows were selected one by one, as by `grep`: which chain a row is of.
 
+use std::collections::HashMap;
+
 use super::super::super::ast::{Chain, Rule};
 use super::super::super::chain_name::{ChainHash, ChainKind};
 use super::super::super::table_name::TableName;
@@ -37,6 +39,10 @@ impl ListingReader {
                 parent_chain::of(&rows[at].0).or_else(of_mark)
             })
             .collect();
+        let mut positions: HashMap<String, Vec<usize>> = HashMap::new();
+        for (at, shown) in self.chains.iter().enumerate() {
+            positions.entry(shown.chain.name.to_string()).or_default().push(at);
+        }
         for ((rule, line, hides_interfaces), name) in rows.into_iter().zip(names) {
             let Some(name) = name else {
                 unplaced.push(line);
@@ -44,11 +50,12 @@ impl ListingReader {
             };
             // The kernel rejects packets in one table only.
             let rejects = matches!(rule.target, Some(Target::Reject(_)));
-            let is_there =
-                |shown: &Shown| *shown.chain.name == *name && (!rejects || shown.table == Some(TableName::Filter));
-            let at = self.chains.iter().position(is_there).unwrap_or_else(|| {
+            let is_there = |at: &&usize| !rejects || self.chains[**at].table == Some(TableName::Filter);
+            let known = positions.entry(name.clone()).or_default();
+            let at = known.iter().find(is_there).copied().unwrap_or_else(|| {
                 let usual_table = || if rejects { TableName::Filter } else { usual(&name) };
                 let table = self.table.unwrap_or_else(usual_table);
+                known.push(self.chains.len());
                 self.chains.push(Shown::new(Chain::user(&*name), Some(table), false));
                 self.chains.len() - 1
             });

@@ -13,7 +13,7 @@ use crate::evidence::{ListedEndpoint, endpoints};
 /// Adds them to what the rules of each node show: they are on other nodes.
 pub(super) fn add_elsewhere(dumps: &mut [Dump], objects: &Objects) {
     let is_open = |port: &&mut InferredPort| {
-        port.is_internal_local && port.endpoints.is_empty() && port.unshown_endpoints.is_empty()
+        port.is_internal_local && port.endpoints.is_subset(&port.local) && port.unshown_endpoints.is_empty()
     };
     let mut ports = dumps.iter_mut().flat_map(|dump| &mut dump.inferred.ports).filter(is_open).peekable();
     if ports.peek().is_none() {

@@ -139,3 +139,15 @@ fn an_excerpt_without_its_command_lacks_no_rule_of_a_range(
     let lines = selected(&recording(name, release), word);
     assert_eq!(grave(&lines), Vec::<&str>::new(), "{:?}", lint(&read(&lines)));
 }
+
+/// With policy Local, rules lead to the endpoints of their node; a table does not show which these are.
+#[rstest]
+#[case::iptables("v1.30-iptables/iptables-save.txt")]
+#[case::nftables("v1.30-nftables/nft-ruleset.txt")]
+fn endpoints_that_only_a_table_lists_are_on_other_nodes(#[case] file: &str) {
+    let saved = std::fs::read_to_string(format!("../rules/tests/golden/internal-local/{file}")).expect("a recording");
+    let table = "$ kubectl get endpoints\nNAME    ENDPOINTS                                            AGE\n\
+        agent   10.244.1.10:8080,10.244.1.11:8080,10.244.2.10:8080   5d\n";
+    let text = format!("```\n{saved}```\n\n```\n{table}```\n");
+    assert_eq!(grave(&text), Vec::<&str>::new(), "{:?}", lint(&read(&text)));
+}

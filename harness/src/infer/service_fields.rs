@@ -27,6 +27,7 @@ pub(super) fn fill_service(service: &mut Value, shown: &Value) {
         }
     }
     add_other_family(service, shown);
+    name_external_ips(service, shown);
     for field in [
         "clusterIP",
         "clusterIPs",
@@ -72,6 +73,19 @@ fn add_other_family(service: &mut Value, shown: &Value) {
     service["spec"]["clusterIPs"] = ips;
     service["spec"]["ipFamilies"] = families;
     service["spec"]["ipFamilyPolicy"] = "RequireDualStack".into();
+}
+
+/// Makes addresses of a load balancer external IPs where rules show them to be some: a table has both in one column.
+fn name_external_ips(service: &mut Value, shown: &Value) {
+    if service["spec"]["type"] != "LoadBalancer" || !service["spec"]["externalIPs"].is_null() {
+        return;
+    }
+    let external = shown["spec"]["externalIPs"].as_array().cloned().unwrap_or_default();
+    let Some(ingress) = service["status"]["loadBalancer"]["ingress"].as_array_mut() else { return };
+    let moved: Vec<Value> = ingress.extract_if(.., |one| external.contains(&one["ip"])).collect();
+    if !moved.is_empty() {
+        service["spec"]["externalIPs"] = moved.iter().map(|one| one["ip"].clone()).collect();
+    }
 }
 
 /// Whether a port's name is the one that the reader of tables made up: `p80-tcp`.

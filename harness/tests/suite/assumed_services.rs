@@ -5,6 +5,7 @@ use std::path::Path;
 use svclab::evidence;
 use svclab::infer::{self, Assumed, Connections};
 use svclab::scenario;
+use svclab_rules::cluster::Service;
 
 use crate::assumptions;
 
@@ -135,4 +136,28 @@ fn affinity_is_shown_by_chains_alone() {
     let assumed = imported(&format!("$ nft list ruleset | tail -n {}\n{chains}", chains.lines().count()));
     let web = assumed.scenario.cluster.services.iter().find(|service| service.name.name == "web").expect("it");
     assert_eq!(web.affinity_seconds, Some(10_800));
+}
+
+/// A table has addresses of load balancers and external IPs in one column.
+#[test]
+fn external_ips_are_those_of_rules() {
+    let rules = golden("affinity-policies/v1.32-iptables/iptables-save.txt");
+    let assumed = imported(&rules);
+    let has_both = |service: &&Service| !service.external_ips.is_empty() && !service.load_balancer.is_empty();
+    let before = assumed.scenario.cluster.services.iter().find(has_both).expect("it");
+    let ips = before.load_balancer.iter().map(|one| one.ip).chain(before.external_ips.iter().copied());
+    let ips: Vec<String> = ips.map(|ip| ip.to_string()).collect();
+    let ports: Vec<String> =
+        before.ports.iter().map(|port| format!("{}:{}/TCP", port.port, port.node_port.expect("one"))).collect();
+    let (name, cluster_ip) = (&before.name, before.cluster_ips[0]);
+    let row = format!(
+        "{} {} LoadBalancer {cluster_ip} {} {} 3d\n",
+        name.namespace,
+        name.name,
+        ips.join(","),
+        ports.join(",")
+    );
+    let after = imported(&format!("{rules}$ kubectl get svc -A\n{SERVICES}{row}"));
+    let after = after.scenario.cluster.services.iter().find(|service| service.name == *name).expect("it");
+    assert_eq!(after.external_ips, before.external_ips);
 }

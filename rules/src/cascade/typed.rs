@@ -1,7 +1,8 @@
-//! Probabilities that people shortened, as those that kube-proxy writes.
+//! Probabilities that people shortened, as those that kube-proxy writes: a lab has the rules that a note stands for.
 
-use crate::chains::{FIVE_DIGITS, Kind, iptables::NAMING};
-use crate::iptables::{Chain, Match, Negatable, Probability, Rule, RuleSet, Statistic, TableName};
+use crate::chains::iptables::{NAMING, balances};
+use crate::chains::{FIVE_DIGITS, Kind, TEN_DIGITS, even};
+use crate::iptables::{Chain, Match, Negatable, RuleSet, Statistic, TableName};
 
 /// Replaces probabilities with fewer decimals than any release writes by those that they stand for: `0.33` with two endpoints after it is a
 /// third. Returns how many these are.
@@ -12,17 +13,12 @@ pub fn complete_typed_probabilities(rules: &mut RuleSet) -> usize {
 }
 
 fn complete(chain: &mut Chain) -> usize {
-    let is_share = |one: &Match| matches!(one, Match::Statistic(Statistic::Random(_)));
-    let is_recall = |one: &Match| matches!(one, Match::Recent(_));
-    let leads = |rule: &Rule| {
-        rule.next_chain().is_some_and(|next| NAMING.is_endpoint(next)) && !rule.matches.iter().any(is_recall)
-    };
-    let mut to_come = chain.rules.iter().filter(|rule| leads(rule)).count();
+    let mut to_come = chain.rules.iter().filter(|rule| balances(rule)).count();
     let mut completed = 0;
-    for rule in chain.rules.iter_mut().filter(|rule| leads(rule)) {
-        for one in rule.matches.iter_mut().filter(|one| is_share(one)) {
+    for rule in chain.rules.iter_mut().filter(|rule| balances(rule)) {
+        for one in rule.matches.iter_mut() {
             let Match::Statistic(Statistic::Random(Negatable { negated: false, value })) = one else { continue };
-            if let Some(even) = even(to_come).filter(|_| value.is_typed_as(to_come, FIVE_DIGITS)) {
+            if let Some(even) = even(to_come, TEN_DIGITS).filter(|_| value.is_typed_as(to_come, FIVE_DIGITS)) {
                 *value = even;
                 completed += 1;
             }
@@ -30,11 +26,6 @@ fn complete(chain: &mut Chain) -> usize {
         to_come -= 1;
     }
     completed
-}
-
-/// The probability of 1/`to_come` with ten decimals, as kube-proxy writes it.
-fn even(to_come: usize) -> Option<Probability> {
-    Probability::from_number(format!("{:.10}", 1.0 / to_come as f64).parse().ok()?)
 }
 
 #[cfg(test)]

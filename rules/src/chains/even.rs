@@ -14,6 +14,10 @@ const ROUNDED: u32 = 1;
 /// Returns whether a threshold is that of 1/`to_come`, written with this many digits; `to_come` counts the rule's own endpoint and those
 /// after it.
 pub(crate) fn is_even(threshold: u32, to_come: usize, digits: usize) -> bool {
-    let even = format!("{:.digits$}", 1.0 / to_come as f64).parse().ok().and_then(Probability::from_number);
-    even.is_some_and(|even| threshold.abs_diff(even.threshold()) <= ROUNDED)
+    even(to_come, digits).is_some_and(|even| threshold.abs_diff(even.threshold()) <= ROUNDED)
+}
+
+/// Returns the probability of 1/`to_come`, written with this many digits.
+pub(crate) fn even(to_come: usize, digits: usize) -> Option<Probability> {
+    Probability::from_number(format!("{:.digits$}", 1.0 / to_come as f64).parse().ok()?)
 }

@@ -8,10 +8,10 @@ use ipnet::IpNet;
 use super::cluster_ips::ClusterIps;
 use super::endpoints::endpoints;
 use super::model::{self, DEFAULT_AFFINITY_TIMEOUT, Inferred, InferredPort, InferredProxy, Marked, UNNAMED};
-use super::unreferenced_endpoints::{Orphan, leads_to_endpoint, orphans};
+use super::unreferenced_endpoints::{Orphan, orphans};
 use crate::chains::iptables::{
-    Known, MASQUERADE, NODE_PORTS, Names, Table, frontend, host, kind_of, marks_for_masquerade, service_in, shared_by,
-    transport,
+    Known, MASQUERADE, NODE_PORTS, Names, Table, balances, frontend, host, kind_of, marks_for_masquerade, service_in,
+    shared_by, transport,
 };
 use crate::chains::{Frontend, Kind, Policy};
 use crate::cluster::{Family, Protocol};
@@ -147,7 +147,7 @@ impl<'a> Reader<'a> {
         let Some(port) = ChainKind::Service.hash(&chain.name).and_then(|hash| self.ports.get_mut(&hash)) else {
             return;
         };
-        let leads: Vec<&Rule> = chain.rules.iter().filter(|rule| leads_to_endpoint(rule)).collect();
+        let leads: Vec<&Rule> = chain.rules.iter().filter(|rule| balances(rule)).collect();
         let known = port.endpoints.len().max(leads.len());
         port.hidden_endpoints = shared_by(&leads).unwrap_or_default().saturating_sub(known);
     }

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::collections::{BTreeSet, HashSet};
 use std::net::{IpAddr, SocketAddr};
 
-use crate::chains::iptables::{NAMING, destination, host, is_large, probability, service_in};
+use crate::chains::iptables::{NAMING, balances, destination, host, is_large, probability, service_in};
 use crate::cluster::Protocol;
 use crate::iptables::{Chain, ChainHash, ChainKind, Match, RecentAction, Rule, Table};
 
@@ -110,7 +110,7 @@ fn named_by(hash: ChainHash, named: &[Named], endpoint: SocketAddr) -> Option<&N
 /// Returns whether a service's chain does not balance all connections evenly.
 fn lacks_rules(chain: Option<&Chain>) -> bool {
     let Some(chain) = chain else { return true };
-    let leads: Vec<&Rule> = chain.rules.iter().filter(|rule| leads_to_endpoint(rule)).collect();
+    let leads: Vec<&Rule> = chain.rules.iter().filter(|rule| balances(rule)).collect();
     let count = leads.len();
     let is_fair = |(at, rule): (usize, &&Rule)| match probability(rule) {
         None => at + 1 == count,
@@ -121,9 +121,3 @@ fn lacks_rules(chain: Option<&Chain>) -> bool {
 
 /// Rounding error of probabilities in old releases.
 const ROUNDED: f64 = 0.0001;
-
-/// Returns whether a rule sends new clients to an endpoint.
-pub(super) fn leads_to_endpoint(rule: &Rule) -> bool {
-    rule.next_chain().is_some_and(|next| NAMING.is_endpoint(next))
-        && !rule.matches.iter().any(|one| matches!(one, Match::Recent(_)))
-}

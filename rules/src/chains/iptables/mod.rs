@@ -11,8 +11,8 @@ use crate::iptables::{Chain, ChainHash, ChainKind};
 pub(crate) use self::names::{Known, Names};
 pub(crate) use self::reading::Table;
 pub(crate) use self::rule::{
-    MASQUERADE, destination, frontend, host, marks_for_masquerade, masquerade_without_chains, probability, recall,
-    service_in, shared_by, text, transport,
+    MASQUERADE, balances, destination, frontend, host, marks_for_masquerade, masquerade_without_chains, probability,
+    recall, service_in, shared_by, text, transport,
 };
 pub(crate) use self::structure::{effect, structure_defects};
 

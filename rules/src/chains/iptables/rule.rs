@@ -1,5 +1,6 @@
 //! Reading of single rules.
 
+use super::NAMING;
 use std::net::{IpAddr, SocketAddr};
 
 use crate::chains::{Chance, Frontend, Key, Note, Recall};
@@ -55,6 +56,12 @@ pub(crate) fn probability(rule: &Rule) -> Option<f64> {
         Match::Statistic(Statistic::Random(probability)) => Some(probability.value.share()),
         _ => None,
     })
+}
+
+/// Returns whether a rule sends new clients to an endpoint.
+pub(crate) fn balances(rule: &Rule) -> bool {
+    rule.next_chain().is_some_and(|next| NAMING.is_endpoint(next))
+        && !rule.matches.iter().any(|one| matches!(one, Match::Recent(_)))
 }
 
 /// Returns the number of endpoints that rules balance among, some of which may be hidden; `None` if the probabilities are not kube-proxy's:

@@ -56,3 +56,4 @@ pub use node_file::NodeFile;
 pub(crate) use node_port_addresses::find_unassigned;
 pub use objects::{Assumed, Deviation, cluster_cidrs, from_objects, is_allocated};
 pub use probes::tests;
+pub(crate) use service_ports::is_api_server;

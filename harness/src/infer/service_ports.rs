@@ -122,6 +122,6 @@ pub(super) fn usual_numbers(name: &str) -> Option<(u16, u16)> {
 }
 
 /// Whether a Service, or a port of one, is that of the API server: its endpoints are machines, and its EndpointSlice names no node.
-pub(super) fn is_api_server(name: &str) -> bool {
+pub(crate) fn is_api_server(name: &str) -> bool {
     name.split(':').next() == Some("default/kubernetes")
 }

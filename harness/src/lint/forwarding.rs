@@ -77,8 +77,8 @@ fn reachable_chains<'t>(tables: Tables<'t>, forward: &'t [Rule], pods: &BTreeSet
             "FORWARD" => forward,
             _ => tables.chain(TableName::Filter, name).map_or(&[][..], |chain| &chain.rules),
         };
-        let rules = rules.iter();
         let next = rules
+            .iter()
             .filter(|rule| matches_pod_traffic(rule, pods))
             .filter_map(|rule| rule.next_chain().map(|next| &**next));
         open.extend(next.filter(|next| reachable.insert(next)));
@@ -88,17 +88,19 @@ fn reachable_chains<'t>(tables: Tables<'t>, forward: &'t [Rule], pods: &BTreeSet
 
 /// Whether a rule takes first packets to or from pods, from or to other machines, as far as its interfaces, addresses and protocol say.
 fn matches_pod_traffic(rule: &Rule, pods: &BTreeSet<IpAddr>) -> bool {
-    let excludes_first = |one: &Match| match one {
-        Match::State { states, .. } => states.value.includes(States::NEW) == states.negated,
-        _ => false,
-    };
     let protocol = rule.protocol.filter(|protocol| !protocol.negated).map(|protocol| protocol.value.0);
     let to = rule.destination.as_ref().filter(|to| !to.negated).and_then(|to| to.value.single());
-    !rule.matches.iter().any(excludes_first)
+    !excludes_first(rule)
         && !protocol.is_some_and(|protocol| ICMP.contains(&protocol))
         && !is_from_a_bridge_to_elsewhere(rule)
         // What another program forwards to one address: a published port of a container.
         && to.is_none_or(|to| pods.is_empty() || pods.contains(&to))
+}
+
+/// Whether a rule is for the packets of known connections alone.
+pub(super) fn excludes_first(rule: &Rule) -> bool {
+    let excludes = |one: &Match| matches!(one, Match::State { states, .. } if states.value.includes(States::NEW) == states.negated);
+    rule.matches.iter().any(excludes)
 }
 
 /// ICMP and ICMPv6.

@@ -11,6 +11,7 @@ use super::listed::endpoint_objects;
 use super::rejections::rejected_services;
 use super::view::View;
 use crate::evidence::{endpoints, is_cut};
+use crate::infer::accessors;
 use crate::text::list;
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
@@ -44,12 +45,8 @@ fn listed(view: &View<'_>) -> Listed {
 fn served<'v>(view: &'v View<'_>) -> impl Iterator<Item = (&'v Place, String, &'v Value)> {
     let is_served =
         |service: &Value| service["spec"]["type"] != "ExternalName" && service["spec"]["clusterIP"] != "None";
-    let name = |object: &Value| {
-        let of = |field: &str| object["metadata"][field].as_str();
-        format!("{}/{}", of("namespace").unwrap_or("default"), of("name").unwrap_or_default())
-    };
     let all = view.objects_of_kind("Service").filter(move |(_, service)| is_served(service));
-    all.map(move |(place, service)| (place, name(service), service))
+    all.map(move |(place, service)| (place, accessors::name(service), service))
 }
 
 /// Services whose lists are all shown, and have none.

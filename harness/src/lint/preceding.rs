@@ -10,9 +10,11 @@ use svclab_rules::iptables::{
 };
 
 use super::finding::Finding;
+use super::forwarding::excludes_first;
 use super::port_names::port_name;
 use super::severity::Severity;
 use super::view::{Tables, View};
+use crate::infer::is_api_server;
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     view.tables_with_ports().flat_map(|(tables, ports)| of_node(tables, ports)).collect()
@@ -28,7 +30,9 @@ struct Socket<'p> {
 
 fn of_node(tables: Tables<'_>, ports: &[InferredPort]) -> Vec<Finding> {
     let frontends: Vec<Socket<'_>> = ports.iter().flat_map(frontends).collect();
-    let endpoints: Vec<Socket<'_>> = ports.iter().filter(|port| !is_api_server(port)).flat_map(endpoints).collect();
+    // Its endpoints are processes of nodes, to which packets are not forwarded on their own node.
+    let endpoints: Vec<Socket<'_>> =
+        ports.iter().filter(|port| !is_api_server(&port.full_name())).flat_map(endpoints).collect();
     let places = [
         (TableName::Raw, "PREROUTING", &frontends),
         (TableName::Mangle, "PREROUTING", &frontends),
@@ -51,11 +55,6 @@ fn frontends(service: &InferredPort) -> Vec<Socket<'_>> {
 fn endpoints(service: &InferredPort) -> Vec<Socket<'_>> {
     let all: BTreeSet<_> = service.endpoints.iter().chain(&service.local).collect();
     all.into_iter().map(|to| Socket { service, ip: Some(to.ip()), port: to.port() }).collect()
-}
-
-/// Whether the endpoints of a Service are processes of nodes, to which packets are not forwarded on their own node.
-fn is_api_server(port: &InferredPort) -> bool {
-    (&*port.service.namespace, &*port.service.name) == ("default", "kubernetes")
 }
 
 /// The first rule of a built-in chain that takes packets to one of the sockets away from kube-proxy's rules.
@@ -111,11 +110,8 @@ fn action(table: TableName, target: &Target) -> Option<Action> {
 
 /// Whether a rule may let packets of pods pass the rules behind it.
 fn may_accept(rule: &Rule) -> bool {
-    let excludes_first = |one: &Match| matches!(one, Match::State { states, .. } if states.value.includes(States::NEW) == states.negated);
-    if rule.matches.iter().any(excludes_first) {
-        return false;
-    }
     match &rule.target {
+        _ if excludes_first(rule) => false,
         Some(Target::Accept | Target::Return | Target::Goto(_) | Target::Other(_)) => true,
         Some(Target::Jump(next)) => !next.starts_with("KUBE-"),
         _ => false,

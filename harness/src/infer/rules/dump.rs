@@ -159,28 +159,25 @@ impl Dump {
 
     /// Whether the list of all Services is shown whole, so that one that is not in it is not on the node.
     pub(in crate::infer) fn lists_services(&self) -> bool {
-        let lists = |part: &NodeRules| match &part.rules {
-            Rules::Iptables(_) => part.coverage.has_chain(TableName::Nat.as_str(), "KUBE-SERVICES"),
-            Rules::Nftables(parsed) => {
-                let tables = &parsed.rules.tables;
-                tables.iter().all(|table| part.coverage.has_chain(nft_table(table.family), "service-ips"))
-            }
-            Rules::OtherTables(_) => false,
-        };
-        self.parts.iter().all(lists)
+        self.shows_list(TableName::Nat, "service-ips")
     }
 
     /// Whether the list of Services without endpoints is shown whole as well: all other Services are rejected or not on the node.
     pub(in crate::infer) fn lists_rejections(&self) -> bool {
-        let lists = |part: &NodeRules| match &part.rules {
-            Rules::Iptables(_) => part.coverage.has_chain(TableName::Filter.as_str(), "KUBE-SERVICES"),
+        self.shows_list(TableName::Filter, "no-endpoint-services")
+    }
+
+    /// Whether KUBE-SERVICES of a table of iptables, or a map of nftables, is shown whole.
+    fn shows_list(&self, table: TableName, map: &str) -> bool {
+        let shows = |part: &NodeRules| match &part.rules {
+            Rules::Iptables(_) => part.coverage.has_chain(table.as_str(), "KUBE-SERVICES"),
             Rules::Nftables(parsed) => {
                 let tables = &parsed.rules.tables;
-                tables.iter().all(|table| part.coverage.has_chain(nft_table(table.family), "no-endpoint-services"))
+                tables.iter().all(|table| part.coverage.has_chain(nft_table(table.family), map))
             }
             Rules::OtherTables(_) => false,
         };
-        self.parts.iter().all(lists)
+        self.parts.iter().all(shows)
     }
 
     /// Whether rules that would name the range of local pods are shown, so that there is none if they do not: those of a service's cluster IP or

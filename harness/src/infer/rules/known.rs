@@ -8,6 +8,7 @@ use svclab_rules::cluster::Family;
 use svclab_rules::infer::{Inferred, InferredPort};
 
 use super::super::named_endpoints::FEWEST_OUTSIDE;
+use super::super::service_ports::is_api_server;
 use super::super::usual_ranges::{usual_range, wide};
 use super::dump::Dump;
 use super::machine::Machine;
@@ -44,7 +45,7 @@ impl Known {
             local_sources.iter().filter(|range| Family::of(range.addr()) == Family::of(*ip)).collect::<Vec<_>>()
         };
         // The API servers run in the network of their machines.
-        let is_api = |port: &&InferredPort| port.service.namespace == "default" && port.service.name == "kubernetes";
+        let is_api = |port: &&InferredPort| is_api_server(&port.full_name());
         let api: BTreeSet<IpAddr> =
             inferred.ports.iter().filter(is_api).flat_map(|port| &port.endpoints).map(SocketAddr::ip).collect();
         let all = inferred

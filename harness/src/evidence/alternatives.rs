@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use svclab_rules::iptables::{Chain, ChainKind, Parsed, TableName};
+use svclab_rules::iptables::{ChainKind, Parsed, Rule, TableName};
 
 /// A chain that was left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,28 +30,24 @@ pub(super) fn leave_out(parsed: &mut Parsed) -> Vec<Alternative> {
     let Some(at) = parsed.rules.tables.iter().position(|table| table.name == TableName::Nat) else { return Vec::new() };
     let table = &parsed.rules.tables[at];
     let jumps = || {
-        let of_chain = |chain: &'_ Chain| {
-            let from = chain.name.to_string();
-            let all: Vec<String> = chain.rules.iter().filter_map(|rule| Some(rule.next_chain()?.to_string())).collect();
-            all.into_iter().map(move |to| (from.clone(), to))
-        };
-        table.chains.iter().flat_map(of_chain)
+        let all = table.chains.iter().flat_map(|chain| chain.rules.iter().map(move |rule| (&*chain.name, rule)));
+        all.filter_map(|(from, rule): (&str, &Rule)| Some((from, &**rule.next_chain()?)))
     };
-    let led_to: HashSet<String> = jumps().map(|(_, to)| to).collect();
+    let led_to: HashSet<&str> = jumps().map(|(_, to)| to).collect();
     let is_external = |from: &str| from == "KUBE-NODEPORTS" || ChainKind::Firewall.is_of(from);
-    let external: HashSet<String> = jumps().filter(|(from, _)| is_external(from)).map(|(_, to)| to).collect();
+    let external: HashSet<&str> = jumps().filter(|(from, _)| is_external(from)).map(|(_, to)| to).collect();
     let is_alternative = |name: &str| {
         let service = ChainKind::ExternalLocal.hash(name).map(|hash| format!("{}{hash}", ChainKind::Service.prefix()));
-        !led_to.contains(name) && service.is_some_and(|service| external.contains(&service))
+        !led_to.contains(name) && service.is_some_and(|service| external.contains(&*service))
     };
     let positions: Vec<usize> = (0..table.chains.len())
         .filter(|at| !table.chains[*at].rules.is_empty() && is_alternative(&table.chains[*at].name))
         .collect();
-    let left_out = positions.iter().map(|chain| Alternative {
+    let alternative = |chain: &usize| Alternative {
         chain: table.chains[*chain].name.to_string(),
         line: parsed.lines.line(at, *chain, 0),
-    });
-    let left_out = left_out.collect();
+    };
+    let left_out = positions.iter().map(alternative).collect();
     positions.into_iter().rev().for_each(|chain| parsed.remove_chain(at, chain));
     left_out
 }

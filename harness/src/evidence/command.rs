@@ -260,9 +260,7 @@ impl Command {
             None => (!is_save).then_some(TableName::Filter),
         }
     }
-}
 
-impl Command {
     /// The chain of kube-proxy's that a command of iptables lists alone: `iptables -t nat -nL KUBE-SERVICES`.
     pub(super) fn listed_chain(&self) -> Option<&str> {
         let [pipe] = pipes(&self.text).try_into().ok()?;

@@ -49,9 +49,7 @@ impl Command {
             Filter::Unknown("several commands choose different lines".to_owned())
         }
     }
-}
 
-impl Command {
     /// What is left of the chain that it prints, if it prints one alone: `iptables -S KUBE-SERVICES | grep web`.
     fn of_its_chain(&self, filter: Filter) -> Filter {
         let Filter::Lines(patterns) = filter else { return filter };

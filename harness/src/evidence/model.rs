@@ -323,17 +323,6 @@ pub(crate) const OF_IPTABLES_NFT: [&str; 2] = [
 ];
 
 impl Evidence {
-    /// Whether there is any piece of which more than its length is used: rules, objects, connections, settings.
-    pub fn says_something(&self) -> bool {
-        self.pieces.iter().any(|piece| match &piece.contents {
-            Contents::Entries(_) | Contents::Addresses(..) | Contents::Routes(_) => false,
-            Contents::Log { settings, failures, services, .. } => {
-                !settings.is_empty() || !failures.is_empty() || !services.is_empty()
-            }
-            _ => true,
-        })
-    }
-
     /// Whether there is a command of a terminal.
     pub fn has_commands(&self) -> bool {
         !self.commands.is_empty()

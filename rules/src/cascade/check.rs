@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::defect::{Defect, Kind};
 use super::{Chance, Step};
-use crate::chains::{FIVE_DIGITS, TEN_DIGITS, is_even};
+use crate::chains::{self, FIVE_DIGITS, TEN_DIGITS, fits, is_even};
 use crate::iptables::Probability;
 use crate::walk::Share;
 
@@ -56,14 +56,6 @@ fn largest_fitting(probability: Probability, below: usize) -> Option<usize> {
     (least..=most).rev().find(|number| fits(probability, *number))
 }
 
-/// Returns whether a probability is 1/n as some release writes it, or as a person does who shortens it.
-fn fits(probability: Probability, number: usize) -> bool {
-    let threshold = probability.threshold();
-    is_even(threshold, number, TEN_DIGITS)
-        || is_even(threshold, number, FIVE_DIGITS)
-        || probability.is_typed_as(number, TEN_DIGITS)
-}
-
 /// Keeps the first step of every endpoint.
 fn once<'a>(steps: impl Iterator<Item = &'a Step>) -> Vec<Step> {
     let mut known = HashSet::new();
@@ -99,11 +91,7 @@ fn one_in(step: &Step, left: usize) -> Option<usize> {
         Chance::Always => return Some(1),
         Chance::Drawn { .. } | Chance::Nth { .. } | Chance::Condition => return None,
     };
-    if fits(probability, left) {
-        return Some(left);
-    }
-    let number = (f64::from(Probability::ONE) / f64::from(probability.threshold().max(1))).round() as usize;
-    Some(number).filter(|number| fits(probability, *number))
+    if fits(probability, left) { Some(left) } else { chains::one_in(probability) }
 }
 
 /// Returns whether these are the numbers n to 1 in a different order.

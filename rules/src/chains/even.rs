@@ -21,3 +21,15 @@ pub(crate) fn is_even(threshold: u32, to_come: usize, digits: usize) -> bool {
 pub(crate) fn even(to_come: usize, digits: usize) -> Option<Probability> {
     Probability::from_number(format!("{:.digits$}", 1.0 / to_come as f64).parse().ok()?)
 }
+
+/// Returns whether a probability is 1/`to_come` as some release writes it, or as a person does who shortens it.
+pub(crate) fn fits(probability: Probability, to_come: usize) -> bool {
+    [TEN_DIGITS, FIVE_DIGITS].into_iter().any(|digits| is_even(probability.threshold(), to_come, digits))
+        || probability.is_typed_as(to_come, TEN_DIGITS)
+}
+
+/// Returns n if a probability is 1/n: of several that fit few digits, the nearest.
+pub(crate) fn one_in(probability: Probability) -> Option<usize> {
+    let nearest = (f64::from(Probability::ONE) / f64::from(probability.threshold().max(1))).round() as usize;
+    fits(probability, nearest).then_some(nearest)
+}

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::collections::{BTreeSet, HashSet};
 use std::net::{IpAddr, SocketAddr};
 
+use crate::chains::fits;
 use crate::chains::iptables::{NAMING, balances, destination, host, is_large, probability, service_in};
 use crate::cluster::Protocol;
 use crate::iptables::{Chain, ChainHash, ChainKind, Match, RecentAction, Rule, Table};
@@ -114,10 +115,7 @@ fn lacks_rules(chain: Option<&Chain>) -> bool {
     let count = leads.len();
     let is_fair = |(at, rule): (usize, &&Rule)| match probability(rule) {
         None => at + 1 == count,
-        Some(share) => at + 1 < count && (share - 1.0 / (count - at) as f64).abs() < ROUNDED,
+        Some(probability) => at + 1 < count && fits(probability, count - at),
     };
     count == 0 || !leads.iter().enumerate().all(is_fair)
 }
-
-/// Rounding error of probabilities in old releases.
-const ROUNDED: f64 = 0.0001;

@@ -1,9 +1,9 @@
 //! Reading of single rules.
 
-use super::NAMING;
 use std::net::{IpAddr, SocketAddr};
 
-use crate::chains::{Chance, Frontend, Key, Note, Recall};
+use super::NAMING;
+use crate::chains::{Chance, Frontend, Key, Note, Recall, one_in};
 use crate::cluster::{Family, Protocol, ProtocolNumber};
 use crate::iptables::{
     Chain, Match, Nat, Network, Ports, Probability, Recent, RecentAction, Rule, RuleSet, Statistic, TableName, Target,
@@ -51,9 +51,9 @@ pub(crate) fn transport(rule: &Rule) -> Option<Protocol> {
 }
 
 /// Returns the probability with which a rule takes a packet that reaches it, if it is random.
-pub(crate) fn probability(rule: &Rule) -> Option<f64> {
+pub(crate) fn probability(rule: &Rule) -> Option<Probability> {
     rule.matches.iter().find_map(|one| match one {
-        Match::Statistic(Statistic::Random(probability)) => Some(probability.value.share()),
+        Match::Statistic(Statistic::Random(probability)) => Some(probability.value),
         _ => None,
     })
 }
@@ -67,20 +67,11 @@ pub(crate) fn balances(rule: &Rule) -> bool {
 /// Returns the number of endpoints that rules balance among, some of which may be hidden; `None` if the probabilities are not kube-proxy's:
 /// 1/n, 1/(n-1), ..., 1.
 pub(crate) fn shared_by(shares: &[&Rule]) -> Option<usize> {
-    let count = |rule: &&Rule| match probability(rule) {
-        None => Some(1),
-        Some(share) => {
-            let count = (1.0 / share).round();
-            ((share * count - 1.0).abs() < ROUNDED && count >= 2.0).then_some(count as usize)
-        }
-    };
+    let count = |rule: &&Rule| probability(rule).map_or(Some(1), one_in);
     let counts: Option<Vec<usize>> = shares.iter().map(count).collect();
     let counts = counts.filter(|counts| counts.windows(2).all(|pair| pair[0] > pair[1]))?;
     counts.first().copied()
 }
-
-/// Rounding error of old releases, which write five digits: 0.33333 is not 1/3.
-const ROUNDED: f64 = 0.001;
 
 /// Returns the address of a network with a single address.
 pub(crate) fn host(network: &Network) -> Option<IpAddr> {

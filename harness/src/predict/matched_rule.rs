@@ -50,15 +50,7 @@ pub(crate) enum RuleExit<'n> {
     End,
 }
 
-impl<'n> RuleExit<'n> {
-    /// The chain that it leads to.
-    pub(crate) fn chain(self) -> Option<&'n str> {
-        match self {
-            Self::Jump { chain, .. } | Self::Goto { chain, .. } => Some(chain),
-            Self::Rule | Self::Return | Self::Accept | Self::End => None,
-        }
-    }
-
+impl RuleExit<'_> {
     /// Whether no more rules of these chains are evaluated.
     pub(crate) fn is_end(self) -> bool {
         matches!(self, Self::Accept | Self::End)

@@ -51,7 +51,7 @@ impl<'a, 'w, 'b, C: Inspect, R: Reading<'b>> Ledger<'a, 'w, 'b, C, R> {
                     self.enter(number, "", label(destination, packet), chance);
                 }
             }
-            RuleEffect::Leads(chains, _) => {
+            RuleEffect::Leads(chains, _) | RuleEffect::Divides(chains) => {
                 for (chain, choice) in chains.into_iter().zip(0..) {
                     let Some(chance) = walk.chance(number, choice) else { return };
                     self.list_chain(number, chain, chance, reach, packet);

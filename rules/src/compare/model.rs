@@ -134,6 +134,8 @@ pub(super) enum Chance {
     Threshold(u32),
     /// The same as every other endpoint's.
     Even,
+    /// For this many of the 2^32 draws of one random number, not the same as every other endpoint's.
+    Drawn(u32),
 }
 
 impl Group {
@@ -173,7 +175,7 @@ impl Group {
             let own = &self.shares[endpoint];
             let share = match chance {
                 Chance::Threshold(threshold) => rest * f64::from(*threshold) / f64::from(1_u32 << 31),
-                Chance::Even => own.each[0],
+                Chance::Even | Chance::Drawn(_) => own.each[0],
             };
             rest -= share;
             group.lead(endpoint, share, *chance, own.line);
@@ -199,6 +201,7 @@ impl Group {
             let is_even = |to_come, chance| match chance {
                 Chance::Threshold(threshold) => is_even(threshold, to_come, digits),
                 Chance::Even => true,
+                Chance::Drawn(_) => false,
             };
             left.take_while(|(to_come, (_, chance))| is_even(*to_come, *chance)).count()
         };

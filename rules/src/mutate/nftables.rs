@@ -173,9 +173,9 @@ fn other_statements(table: &Table, statement: &Statement) -> Vec<(Operator, Stat
             let others = other_verdicts(table, verdict).into_iter();
             others.map(|(operator, verdict)| (operator, Statement::Verdict(verdict))).collect()
         }
-        Statement::Balance(chains) => {
-            let others = other_shares(chains).into_iter();
-            others.map(|(operator, chains)| (operator, Statement::Balance(chains.into()))).collect()
+        Statement::Balance(verdicts) => {
+            let others = other_shares(verdicts).into_iter();
+            others.map(|(operator, verdicts)| (operator, Statement::Balance(verdicts.into()))).collect()
         }
         Statement::BalanceDnat(addresses) => {
             let others = other_shares(addresses).into_iter().chain(addresses.first().into_iter().flat_map(|first| {

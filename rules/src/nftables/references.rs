@@ -26,7 +26,7 @@ impl References {
             }
         }
         for statement in rules().flat_map(|rule| &rule.statements) {
-            found.chains.extend(statement.chains().iter().map(ToString::to_string));
+            found.chains.extend(statement.chains().map(ToString::to_string));
             found.sets.extend(statement.set().map(|(set, _)| set.to_string()));
             if let Statement::Other(text) = statement {
                 found.learn(text);

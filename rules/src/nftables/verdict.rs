@@ -1,10 +1,12 @@
 //! Verdicts, of rules and of elements of maps.
 
+use std::fmt;
+
 use super::name::Name;
 use crate::walk::{By, HookVerdict, Next, RuleId};
 
 /// A verdict. Chains are given by name, or in compiled rules by position.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Verdict<C = Name> {
     /// The packet continues in the next base chain.
     Accept,
@@ -40,6 +42,15 @@ impl Verdict {
             Self::Jump(chain) => out.extend(["jump ", &**chain]),
             Self::Goto(chain) => out.extend(["goto ", &**chain]),
         }
+    }
+}
+
+/// As in rules: `goto a`.
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = String::new();
+        self.print(&mut text);
+        f.write_str(&text)
     }
 }
 

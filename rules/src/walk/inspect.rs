@@ -17,6 +17,8 @@ pub(crate) enum RuleEffect<'a> {
     Marks,
     /// The packet continues in one of these chains, by position; the flag is whether it returns from each to the next rule.
     Leads(SmallVec<[u32; 1]>, bool),
+    /// By chance or a lookup, the packet continues in one of these chains, by position, or has another verdict.
+    Divides(SmallVec<[u32; 1]>),
     /// The connection is translated to one of these destinations.
     Translates(&'a [Destination]),
     /// The packet returns to the calling chain.
@@ -145,7 +147,11 @@ impl<'a, C: Inspect> Reach<'a, C> {
             RuleEffect::Passes => true,
             RuleEffect::Marks => self.marks_pass,
             RuleEffect::Leads(chains, true) => chains.iter().all(|chain| self.passes(*chain, depth + 1)),
-            RuleEffect::Leads(_, false) | RuleEffect::Translates(_) | RuleEffect::Returns | RuleEffect::Ends => false,
+            RuleEffect::Leads(_, false)
+            | RuleEffect::Divides(_)
+            | RuleEffect::Translates(_)
+            | RuleEffect::Returns
+            | RuleEffect::Ends => false,
         }
     }
 
@@ -171,7 +177,7 @@ impl<'a, C: Inspect> Reach<'a, C> {
                 if std::mem::take(&mut edges.history) {
                     history.push(rule);
                 }
-                if let RuleEffect::Leads(chains, _) = self.program.code.effect(rule) {
+                if let RuleEffect::Leads(chains, _) | RuleEffect::Divides(chains) = self.program.code.effect(rule) {
                     open.extend(chains.into_iter().filter(|next| !(self.is_border)(*next) && known.insert(*next)));
                 }
             }
@@ -196,7 +202,7 @@ impl<'a, C: Inspect> Reach<'a, C> {
     fn add_destinations(&self, rule: u32, found: &mut Vec<&'a Destination>, open: &mut Vec<u32>) {
         match self.program.code.effect(rule) {
             RuleEffect::Translates(to) => found.extend(to),
-            RuleEffect::Leads(chains, _) => open.extend(chains.into_iter().rev()),
+            RuleEffect::Leads(chains, _) | RuleEffect::Divides(chains) => open.extend(chains.into_iter().rev()),
             _ => {}
         }
     }

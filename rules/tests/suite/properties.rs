@@ -175,9 +175,16 @@ fn tables(cluster: &Cluster, family: Family) -> Option<Ruleset> {
 /// Returns the chains that a statement jumps to.
 fn next_chains(statement: &Statement) -> Vec<&Name> {
     match statement {
-        Statement::Verdict(Verdict::Jump(chain) | Verdict::Goto(chain)) => vec![chain],
-        Statement::Balance(chains) => chains.iter().collect(),
+        Statement::Verdict(verdict) => chain_of(verdict).into_iter().collect(),
+        Statement::Balance(verdicts) => verdicts.iter().filter_map(chain_of).collect(),
         _ => Vec::new(),
+    }
+}
+
+fn chain_of(verdict: &Verdict) -> Option<&Name> {
+    match verdict {
+        Verdict::Jump(chain) | Verdict::Goto(chain) => Some(chain),
+        Verdict::Accept | Verdict::Drop | Verdict::Return => None,
     }
 }
 
@@ -263,7 +270,7 @@ proptest! {
         let chains = tables.iter().flat_map(|ruleset| &ruleset.tables).flat_map(|table| &table.chains);
         for statement in chains.flat_map(|chain| &chain.rules).flat_map(|rule| &rule.statements) {
             let (names, distinct) = match statement {
-                Statement::Balance(chains) => (chains.len(), chains.iter().collect::<HashSet<_>>().len()),
+                Statement::Balance(all) => (all.len(), all.iter().filter_map(chain_of).collect::<HashSet<_>>().len()),
                 Statement::BalanceDnat(sockets) => (sockets.len(), sockets.iter().collect::<HashSet<_>>().len()),
                 _ => continue,
             };

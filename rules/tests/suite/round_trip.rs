@@ -346,7 +346,7 @@ fn statement(family: Family) -> BoxedStrategy<Statement> {
         verdict().prop_map(Statement::Verdict),
         proptest::sample::select(rejection).prop_map(Statement::Reject),
         (vec(key(), 1..4), set_name()).prop_map(|(key, map)| Statement::Lookup(key, map)),
-        vec(set_name(), 1..5).prop_map(|chains| Statement::Balance(chains.into())),
+        vec(verdict(), 1..5).prop_map(|verdicts| Statement::Balance(verdicts.into())),
         vec(socket(), 1..5).prop_map(|addresses| Statement::BalanceDnat(addresses.into())),
         socket().prop_map(Statement::Dnat),
         any::<bool>().prop_map(|random| Statement::Masquerade { random }),

@@ -21,9 +21,10 @@ pub(super) fn words(matched: &MatchedRule<'_>, rule: &Rule, table: &Table) -> St
         Statement::Reject(RejectResponse::TcpReset) => phrases::RESETS.to_owned(),
         Statement::Reject(_) => phrases::REJECTS.to_owned(),
         Statement::Lookup(key, map) => found(matched, key, map, table),
-        Statement::Balance(chains) => {
-            let led = matched.next_hook.chain().map(|chain| phrases::goes(chain, role(chain))).unwrap_or_default();
-            if chains.len() == 1 { led } else { format!("{led}, by chance one of {}", chains.len()) }
+        Statement::Balance(verdicts) => {
+            let is_chosen = |verdict: &&Verdict| is_that(verdict, matched.next_hook);
+            let chosen = verdicts.iter().find(is_chosen).map(verdict_words).unwrap_or_default();
+            if verdicts.len() == 1 { chosen } else { format!("{chosen}, by chance one of {}", verdicts.len()) }
         }
         Statement::BalanceDnat(destinations) => phrases::translates_destination(&one_of(destinations)),
         Statement::Dnat(destination) => phrases::translates_destination(&destination.to_string()),

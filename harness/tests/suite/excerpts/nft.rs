@@ -185,3 +185,25 @@ fn parts_of_chains_and_missing_sets_are_no_failure(#[case] recording: &str, #[ca
     let bad: Vec<String> = grave(&text).into_iter().filter(|words| !words.starts_with("rules-not-read")).collect();
     assert_eq!((failures(&imported(&text)), bad), (Vec::new(), Vec::new()));
 }
+
+/// A share with another verdict than an endpoint's chain is lost, also where the text shows the Service's chains only; the other endpoints of
+/// the rule are not missing.
+#[rstest]
+fn a_share_with_another_verdict_is_lost(#[values("drop", "return", "accept")] verdict: &str) {
+    let whole = golden("affinity-clientip/v1.30-nftables/nft-ruleset.txt");
+    let is_kept = |chain: &&str| chain.starts_with("\tchain service-SUST") || chain.starts_with("\tchain endpoint-");
+    let chains: String =
+        whole.split_inclusive("\n\t}\n").map(|chain| chain.trim_start_matches('\n')).filter(is_kept).collect();
+    let third = "2 : goto endpoint-QJHVFVF2-default/web/tcp/http__10.244.3.10/8080 }";
+    assert!(chains.contains(third));
+    assert_eq!(failures(&imported(&chains)), Vec::<String>::new());
+    let text = chains.replace(third, &format!("2 : {verdict} }}"));
+    let found = grave(&text);
+    assert!(
+        found.iter().any(|words| words.starts_with("broken-balancing: ") && words.contains("33.333333 %")),
+        "{found:?}"
+    );
+    let missing: Vec<&String> = found.iter().filter(|words| words.starts_with("missing-rule: ")).collect();
+    assert!(matches!(missing[..], [one] if one.contains("10.244.3.10:8080")), "{missing:?}");
+    assert_ne!(failures(&imported(&text)), Vec::<String>::new());
+}

@@ -13,11 +13,19 @@ use crate::nftables::{
 pub(super) const MASQUERADE: &str = "mark-for-masquerade";
 
 /// The targets of a balancing rule.
-pub(crate) enum Balance<'a> {
-    /// Chains of endpoints.
-    Chains(&'a [Name]),
-    /// Endpoints themselves.
-    Endpoints(Vec<String>),
+pub(crate) struct Balance<'a> {
+    /// The targets, each with its number of the 2^32 draws.
+    pub(crate) targets: Vec<(Target<'a>, u32)>,
+    /// Whether all draws have a target, and all targets equally many.
+    pub(crate) is_even: bool,
+}
+
+/// A target of a balancing rule.
+pub(crate) enum Target<'a> {
+    /// The chain of an endpoint.
+    Chain(&'a Name),
+    /// The endpoint itself.
+    Endpoint(String),
 }
 
 /// Returns the targets of a balancing rule that matches nothing but this protocol.
@@ -28,13 +36,23 @@ pub(crate) fn balance<'a>(rule: &'a Rule, protocol: &str) -> Option<Balance<'a>>
     };
     let text = |address: &SocketAddr| digits::socket(*address).to_string();
     match rule.statements.as_slice() {
-        [Statement::Balance(chains)] if rule.conditions.is_empty() && chains.is_even() => Some(Balance::Chains(chains)),
-        [Statement::BalanceDnat(all)] if of_protocol && all.is_even() => {
-            Some(Balance::Endpoints(all.iter().map(text).collect()))
+        [Statement::Balance(verdicts)] if rule.conditions.is_empty() => {
+            divided(verdicts, |verdict| verdict.chain().map(Target::Chain))
         }
-        [Statement::Dnat(one)] if of_protocol => Some(Balance::Endpoints(vec![text(one)])),
+        [Statement::BalanceDnat(all)] if of_protocol => divided(all, |one| Some(Target::Endpoint(text(one)))),
+        [Statement::Dnat(one)] if of_protocol => {
+            Some(Balance { targets: vec![(Target::Endpoint(text(one)), u32::MAX)], is_even: true })
+        }
         _ => None,
     }
+}
+
+/// Returns the targets of a random number.
+fn divided<'a, T>(numgen: &'a Numgen<T>, target: impl Fn(&'a T) -> Option<Target<'a>>) -> Option<Balance<'a>> {
+    let drawn = |(at, value)| Some((target(value)?, numgen.draws(at)?));
+    let targets: Vec<(Target<'a>, u32)> = numgen.iter().enumerate().filter_map(drawn).collect();
+    let is_even = numgen.is_even() && targets.len() == numgen.len();
+    (numgen.mode == NumgenMode::Random && !targets.is_empty()).then_some(Balance { targets, is_even })
 }
 
 /// The text of a rule without its comment.
@@ -99,10 +117,13 @@ pub(crate) fn frontend_of_key(key: &[Key]) -> Option<Frontend> {
     }
 }
 
-/// Returns the probability of one of the values of a statement's `numgen`; nothing if it is certain.
+/// Returns the probability of one of the chains or destinations of a statement's `numgen`; nothing if it is certain.
 pub(super) fn drawn(statement: &Statement, choice: usize) -> Option<Chance> {
     match statement {
-        Statement::Balance(chains) => chance(chains, choice),
+        Statement::Balance(verdicts) => {
+            let mut leading = (0..).zip(verdicts.iter()).filter(|(_, verdict)| verdict.chain().is_some());
+            chance(verdicts, leading.nth(choice)?.0)
+        }
         Statement::BalanceDnat(addresses) => chance(addresses, choice),
         _ => None,
     }

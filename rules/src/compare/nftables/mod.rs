@@ -7,7 +7,7 @@ use super::finding::{Fact, Subject};
 use super::model::{Chance, Line, Model, Part, Place};
 use crate::chains::Kind;
 use crate::chains::nftables::{
-    Balance, Known, Names, ServiceKey, balance, effect, frontend_of_key, is_base, kind_of, name_of, protocol_of,
+    Known, Names, ServiceKey, Target, balance, effect, frontend_of_key, is_base, kind_of, name_of, protocol_of,
     source_ranges, text,
 };
 use crate::cluster::Family;
@@ -161,14 +161,17 @@ impl<'a> Reader<'a> {
         for (rule, text, line) in self.rules(position, chain) {
             match (kind, balance(rule, protocol_of(service)), affinity(rule)) {
                 (Kind::Group(policy), Some(balance), _) => {
-                    let endpoints = match balance {
-                        Balance::Chains(chains) => chains.iter().map(|chain| self.names.endpoint(chain)).collect(),
-                        Balance::Endpoints(endpoints) => endpoints,
-                    };
                     let model = self.model.services.entry(service.to_owned()).or_default();
                     let group = model.groups.entry(policy).or_default();
-                    for endpoint in &endpoints {
-                        group.lead(endpoint, 1.0 / endpoints.len() as f64, Chance::Even, line);
+                    let among = balance.targets.len() as f64;
+                    for (target, draws) in balance.targets {
+                        let endpoint = match target {
+                            Target::Chain(chain) => self.names.endpoint(chain),
+                            Target::Endpoint(endpoint) => endpoint,
+                        };
+                        let drawn = (f64::from(draws) / 2_f64.powi(32), Chance::Drawn(draws));
+                        let (share, chance) = if balance.is_even { (1.0 / among, Chance::Even) } else { drawn };
+                        group.lead(&endpoint, share, chance, line);
                     }
                     model.order.entry(chain.name.to_string()).or_default().push(Place::Balance, line);
                 }

@@ -254,7 +254,7 @@ impl<'a> Check<'a> {
         };
         let mut named: Vec<&str> = Vec::new();
         for statement in &rule.statements {
-            named.extend(statement.chains().iter().map(|chain| &**chain));
+            named.extend(statement.chains().map(|chain| &**chain));
             if let Statement::Lookup(_, map) = statement {
                 named.extend(of_map(map));
             }

@@ -38,7 +38,7 @@ impl Inspect for Code {
 
 /// Returns the effect of a rule with one of several verdicts.
 fn leads(verdicts: impl Iterator<Item = Verdict<u32>>) -> RuleEffect<'static> {
-    let (mut chains, mut returns, mut comes_back) = (SmallVec::new(), false, true);
+    let (mut chains, mut returns, mut decides, mut comes_back) = (SmallVec::new(), false, false, true);
     for verdict in verdicts {
         match verdict {
             Verdict::Jump(chain) => chains.push(chain),
@@ -47,12 +47,13 @@ fn leads(verdicts: impl Iterator<Item = Verdict<u32>>) -> RuleEffect<'static> {
                 comes_back = false;
             }
             Verdict::Return => returns = true,
-            Verdict::Accept | Verdict::Drop => return RuleEffect::Ends,
+            Verdict::Accept | Verdict::Drop => decides = true,
         }
     }
-    match (chains.is_empty(), returns) {
-        (true, true) => RuleEffect::Returns,
-        (false, false) => RuleEffect::Leads(chains, comes_back),
-        _ => RuleEffect::Ends,
+    match (chains.is_empty(), returns, decides) {
+        (true, true, false) => RuleEffect::Returns,
+        (true, ..) => RuleEffect::Ends,
+        (false, false, false) => RuleEffect::Leads(chains, comes_back),
+        (false, ..) => RuleEffect::Divides(chains),
     }
 }

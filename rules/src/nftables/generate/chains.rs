@@ -173,7 +173,7 @@ fn balance(view: &ServicePortView<'_>, members: &[usize], endpoints: &EndpointNa
             rule().with_address_in(Side::Source, &endpoints.affinity_set(*index)).goto(&endpoints.chain(*index))
         })
         .collect();
-    let chains: Vec<Name> = members.iter().map(|index| endpoints.chain(*index)).collect();
-    rules.push(rule().then(Statement::Balance(chains.into())));
+    let verdicts: Vec<Verdict> = members.iter().map(|index| Verdict::Goto(endpoints.chain(*index))).collect();
+    rules.push(rule().then(Statement::Balance(verdicts.into())));
     rules
 }

@@ -30,8 +30,8 @@ pub enum Statement {
     Reject(RejectResponse),
     /// `ip daddr . meta l4proto . th dport vmap @map`: the verdict of a map for the packet, if any.
     Lookup(Vec<LookupKey>, Name),
-    /// `numgen random mod 2 vmap { 0 : goto a, 1 : goto b }`: one of several chains.
-    Balance(Numgen<Name>),
+    /// `numgen random mod 2 vmap { 0 : goto a, 1 : goto b }`: one of several verdicts. Kube-proxy writes chains only.
+    Balance(Numgen<Verdict>),
     /// `dnat ip to numgen random mod 2 map { 0 : 10.0.0.1 . 80, 1 : 10.0.0.2 . 80 }`: one of several destinations.
     BalanceDnat(Numgen<SocketAddr>),
     /// `dnat to 10.0.0.1:80`.
@@ -87,7 +87,7 @@ pub(super) fn parse(line: &mut Line<'_, '_>) -> Option<Statement> {
     }
     match line.next() {
         "numgen" => {
-            Numgen::parse("vmap", line, |line| line.take("goto").then(|| line.next().into())).map(Statement::Balance)
+            Numgen::parse("vmap", line, |line| Verdict::parse(line.next(), || line.next())).map(Statement::Balance)
         }
         "dnat" => nat::parse_dnat(line),
         "snat" => nat::parse_snat(line),
@@ -117,12 +117,13 @@ fn parse_update(line: &mut Line<'_, '_>) -> Option<Statement> {
 
 impl Statement {
     /// Returns the chains that it names.
-    pub(crate) fn chains(&self) -> &[Name] {
-        match self {
-            Self::Verdict(verdict) => verdict.chain().map(std::slice::from_ref).unwrap_or_default(),
-            Self::Balance(chains) => chains,
+    pub(crate) fn chains(&self) -> impl Iterator<Item = &Name> {
+        let verdicts: &[Verdict] = match self {
+            Self::Verdict(verdict) => std::slice::from_ref(verdict),
+            Self::Balance(verdicts) => verdicts,
             _ => &[],
-        }
+        };
+        verdicts.iter().filter_map(Verdict::chain)
     }
 
     /// Returns whether it contains a condition on an interface index, so that the interface must exist when the rule is loaded.
@@ -182,7 +183,7 @@ impl Statement {
                 LookupKey::print(key, out, ip);
                 out.extend([" vmap @", &**map]);
             }
-            Self::Balance(chains) => chains.print("vmap", out, |chain| format!("goto {chain}")),
+            Self::Balance(verdicts) => verdicts.print("vmap", out, ToString::to_string),
             Self::BalanceDnat(destinations) => nat::print_balance(destinations, out, ip),
             Self::Dnat(to) => nat::print("dnat", to.ip(), Some(to.port()), out, ip),
             Self::DnatAddress(to) => nat::print("dnat", *to, None, out, ip),
@@ -202,9 +203,7 @@ impl Statement {
                 Some(position) => Action::Lookup { key: key.as_slice().into(), map: *position },
                 None => Action::Unknown(format!("map {map} is not in these rules").into()),
             },
-            Self::Balance(chains) => {
-                Action::Balance(Box::new(Draws::of(chains, |chain| Verdict::Goto(at.chain(chain)))))
-            }
+            Self::Balance(verdicts) => Action::Balance(Box::new(Draws::of(verdicts, |verdict| at.verdict(verdict)))),
             Self::BalanceDnat(destinations) => nat::compile_balance(destinations),
             Self::Dnat(to) => nat::compile_dnat(to.ip(), Some(to.port())),
             Self::DnatAddress(to) => nat::compile_dnat(*to, None),

@@ -48,6 +48,10 @@ fn first_error(text: &str) -> String {
     "numgen inc mod 10 vmap { 0-3 : goto a, 4-9 : goto b }",
     "numgen inc mod 10 vmap { 0-3 : goto a, 4-9 : goto b }"
 )]
+#[case::other_verdicts_of_numbers(
+    "numgen random mod 4 vmap { 0 : goto a, 1 : drop, 2 : jump b, 3 : return }",
+    "numgen random mod 4 vmap { 0 : goto a, 1 : drop, 2 : jump b, 3 : return }"
+)]
 #[case::states("ct state { established, related } accept", "ct state established,related accept")]
 #[case::no_states("ct state != { new, invalid } accept", "ct state != { new, invalid } accept")]
 #[case::ports("tcp dport { 80, 8000-8080 } drop", "tcp dport { 80, 8000-8080 } drop")]

@@ -1,6 +1,7 @@
 //! Service ports of objects, and which of them are those of rules.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::net::IpAddr;
 
 use serde_json::Value;
@@ -8,7 +9,8 @@ use svclab_rules::cluster::{ObjectName, Protocol};
 use svclab_rules::infer::{Inferred, InferredPort};
 use svclab_rules::iptables::ChainHash;
 
-use super::accessors::{own_name, service_ips};
+use super::accessors::{has_endpoints, name, own_name, service_ips, service_of};
+use super::merge::Objects;
 
 /// A port of a Service, as an object shows it.
 pub(super) struct ServicePort {
@@ -21,6 +23,15 @@ pub(super) struct ServicePort {
     node_port: Option<u16>,
     /// The port of its endpoints, unless it has a name.
     target: Option<u16>,
+}
+
+impl fmt::Display for ServicePort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.number {
+            Some(number) => write!(f, "{}:{number}/{}", self.service, self.protocol.as_str()),
+            None => write!(f, "{}:{}", self.service, self.name),
+        }
+    }
 }
 
 impl ServicePort {
@@ -71,9 +82,45 @@ impl ServicePort {
             || port.protocol == self.protocol && (self.has_node_port_of(port) || has_address())
     }
 
+    /// Whether rules that name the Service are those of this port, of which they may show the name, the number, or the node port.
+    fn is_shown_by(&self, port: &InferredPort) -> bool {
+        self.protocol == port.protocol && self.is_same(port) || self.is_of_rules(port)
+    }
+
+    fn is_same(&self, port: &InferredPort) -> bool {
+        self.has_node_port_of(port)
+            || port.port.is_some() && self.number == port.port
+            || !port.name.is_empty() && self.name == port.name
+    }
+
     fn has_node_port_of(&self, port: &InferredPort) -> bool {
         self.node_port.is_some() && self.node_port == port.node_port
     }
+}
+
+/// Leaves out ports of Services that rules show, but not these ports, and which no list of endpoints has. Returns them, in words.
+pub(super) fn leave_out_unshown(objects: &mut Objects, inferred: &Inferred) -> Vec<String> {
+    let listed: BTreeSet<String> = objects.endpoints.iter().map(service_of).collect();
+    let is_open = |service: &&mut Value| has_endpoints(service) && !listed.contains(&name(service));
+    let mut of_rules: BTreeMap<&ObjectName, Vec<&InferredPort>> = BTreeMap::new();
+    inferred.ports.iter().for_each(|port| of_rules.entry(&port.service).or_default().push(port));
+    let mut left_out = Vec::new();
+    for service in objects.services.iter_mut().filter(is_open) {
+        let all = ServicePort::all(std::slice::from_ref(service));
+        let Some(shown) = all.first().and_then(|first| of_rules.get(&first.service)) else { continue };
+        // Rules of a port that none of these is may be those of any.
+        if !shown.iter().all(|port| all.iter().any(|own| own.is_shown_by(port))) {
+            continue;
+        }
+        let is_unshown: Vec<bool> =
+            all.iter().map(|own| !shown.iter().any(|port| own.is_shown_by(port))).collect();
+        let Some(ports) = service["spec"]["ports"].as_array_mut() else { continue };
+        let mut unshown = is_unshown.iter();
+        ports.retain(|_| unshown.next() != Some(&true));
+        let own = all.iter().zip(&is_unshown).filter(|(_, unshown)| **unshown);
+        left_out.extend(own.map(|(own, _)| own.to_string()));
+    }
+    left_out
 }
 
 /// Takes addresses for cluster IPs that objects show to be some: an excerpt of nftables does not say which a dropped address is. The internal
@@ -98,13 +145,8 @@ pub(super) fn adopt_cluster_ips(inferred: &mut Inferred, services: &[(ObjectName
 pub(super) fn complete(inferred: &mut Inferred, known: &[ServicePort]) {
     for port in &mut inferred.ports {
         let mut own = known.iter().filter(|own| own.service == port.service && own.protocol == port.protocol);
-        let is_same = |own: &&ServicePort| {
-            own.has_node_port_of(port)
-                || port.port.is_some() && own.number == port.port
-                || !port.name.is_empty() && own.name == port.name
-        };
         let only = own.clone().next().filter(|_| own.clone().nth(1).is_none());
-        let Some(found) = own.find(is_same).or(only) else { continue };
+        let Some(found) = own.find(|own| own.is_same(port)).or(only) else { continue };
         port.port = port.port.or(found.number);
         port.target = port.target.or(found.target);
     }

@@ -43,6 +43,7 @@ use super::endpoint_nodes::{assign_nodes, unassign_non_local};
 use super::merge::Objects;
 use super::named_endpoints::with_their_pods;
 use super::objects::{Around, Assumed, Deviation, file_name, own_name};
+use super::service_ports::leave_out_unshown;
 use super::{Assumption, readiness};
 use crate::input::{Diagnostics, Span};
 use crate::scenario::{Install, Note, OtherRules, Place, Scenario, Tests, cluster, parse_with};
@@ -219,18 +220,22 @@ fn joined(
     }
     all.pods.append(&mut shown.pods);
     // Where the list of Services is not shown, only those that are shown are judged.
-    if dumps.iter().all(|dump| !dump.lists_services()) {
+    let unserved = if dumps.iter().all(|dump| !dump.lists_services()) {
         let left_out = all.retain_shown(inferred);
         if left_out > 0 {
             let count = counted(left_out, "service");
             notes.push(format!("{count} of the objects that the excerpt does not show left out").into());
         }
+        leave_out_unshown(&mut all, inferred)
     } else if !dumps.iter().any(Dump::lists_rejections) {
         let left_out = all.retain_served(inferred);
-        if !left_out.is_empty() {
-            let names = list(&left_out, MAX_NAMED);
-            notes.push(format!("left out, because nothing shows whether they have endpoints: {names}").into());
-        }
+        left_out.into_iter().chain(leave_out_unshown(&mut all, inferred)).collect()
+    } else {
+        Vec::new()
+    };
+    if !unserved.is_empty() {
+        let names = list(&unserved, MAX_NAMED);
+        notes.push(format!("left out, because nothing shows whether they have endpoints: {names}").into());
     }
     notes.extend(readiness::assume(&mut all, inferred).into_iter().map(Assumption::Assumed));
     all.complete(shown, inferred, (dumps.iter().all(Dump::is_whole), &around.made_up()), notes);

@@ -1,6 +1,7 @@
 //! An assumption.
 
 use std::fmt;
+use std::net::IpAddr;
 
 /// What is assumed for an input, in words.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,6 +17,13 @@ pub enum Assumption {
     },
     /// Pieces of the input contradict each other, and one of them counts.
     Contradiction(String),
+    /// An address that is made up in place of one that the rules have lost.
+    StandIn {
+        /// The address.
+        address: IpAddr,
+        /// Whose it is, and why there must be one.
+        words: String,
+    },
     /// Connections that lead to no endpoint are not restored.
     StaleConnections(String),
     /// Tables of nftables are not installed.
@@ -23,9 +31,9 @@ pub enum Assumption {
 }
 
 impl Assumption {
-    /// Returns whether a defect may hide behind it, so that it is always reported.
+    /// Returns whether a defect may hide behind it, or is shown with it, so that it is always reported.
     pub fn may_hide_a_defect(&self) -> bool {
-        matches!(self, Self::Setting { .. } | Self::Contradiction(_) | Self::StaleConnections(_))
+        matches!(self, Self::Setting { .. } | Self::Contradiction(_) | Self::StandIn { .. } | Self::StaleConnections(_))
     }
 }
 
@@ -46,6 +54,7 @@ impl fmt::Display for Assumption {
         match self {
             Self::Assumed(words)
             | Self::Setting { words, .. }
+            | Self::StandIn { words, .. }
             | Self::StaleConnections(words)
             | Self::TablesNotInstalled(words) => f.write_str(words),
             Self::Contradiction(words) => write!(f, "contradiction: {words}"),

@@ -15,7 +15,7 @@ use super::preempting::preempting;
 use super::severity::Severity;
 use super::view::View;
 use crate::evidence::NodeRules;
-use crate::infer::{Assumed, Deviation};
+use crate::infer::{Assumed, Assumption, Deviation};
 use crate::text::grouped;
 
 /// The most findings that are listed one by one.
@@ -77,8 +77,9 @@ pub(super) fn find(
         let is_certain = severity == Severity::Error || is_local_hairpin(&deviation.node, fact);
         (is_certain && !is_varied(deviation)).then_some(effect)
     };
-    let findings =
-        whole().filter(is_certain).map(|deviation| (deviation, finding(view, deviation, failure(deviation))));
+    let findings = whole()
+        .filter(is_certain)
+        .map(|deviation| (deviation, with_stand_ins(assumed, finding(view, deviation, failure(deviation)))));
     let is_new =
         |(deviation, finding): &(&Deviation, Finding)| !found.iter().any(|known| explains(known, deviation, finding));
     let mut findings: Vec<Finding> = findings.filter(is_new).map(|(_, finding)| finding).collect();
@@ -184,6 +185,18 @@ fn explains(finding: &Finding, deviation: &Deviation, new: &Finding) -> bool {
     let is_there = deviation.finding.line.is_some() && finding.place == new.place;
     finding.severity <= new.severity.min(Severity::Warning)
         && (is_there || finding.message.contains(subject(deviation)))
+}
+
+/// Says of an address in a finding that it is made up.
+fn with_stand_ins(assumed: &Assumed, mut finding: Finding) -> Finding {
+    for assumption in &assumed.assumptions {
+        if let Assumption::StandIn { address, words } = assumption
+            && finding.message.contains(&address.to_string())
+        {
+            finding.message = format!("{} ({words})", finding.message);
+        }
+    }
+    finding
 }
 
 /// The finding of a deviation; an error if `failure`, its effect on traffic, is known.

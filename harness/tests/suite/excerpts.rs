@@ -6,6 +6,7 @@ mod hidden;
 mod iptables_nft;
 mod made_up;
 mod nft;
+mod stand_ins;
 
 use std::collections::BTreeSet;
 use std::path::Path;

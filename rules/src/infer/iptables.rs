@@ -8,6 +8,7 @@ use ipnet::IpNet;
 use super::cluster_ips::ClusterIps;
 use super::endpoints::endpoints;
 use super::model::{self, DEFAULT_AFFINITY_TIMEOUT, Inferred, InferredPort, InferredProxy, Marked, UNNAMED};
+use super::unreached_chains::unreached;
 use super::unreferenced_endpoints::{Orphan, orphans};
 use crate::chains::iptables::{
     Known, MASQUERADE, NODE_PORTS, Names, Table, balances, frontend, host, kind_of, marks_for_masquerade, service_in,
@@ -60,6 +61,9 @@ pub(super) fn read(rules: &RuleSet, is_whole: &dyn Fn(&str) -> bool) -> Inferred
             port.affinity = port.affinity.or(records_clients.then_some(DEFAULT_AFFINITY_TIMEOUT));
         }
         nat.chains.iter().for_each(|chain| reader.hidden(chain));
+        for (hash, chain) in unreached(nat, is_whole) {
+            reader.port(hash, None).unreached_chain = Some(chain);
+        }
     }
     reader.finish()
 }

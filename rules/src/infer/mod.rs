@@ -5,7 +5,8 @@
 //! which addresses belong to a load balancer, unless they have a source-range check.
 //!
 //! The modules `iptables` and `nftables` read the rules of a mode into the `model`: `endpoints` from the chains of service ports,
-//! `unreferenced_endpoints` from endpoint chains that no rule jumps to, `named_endpoints` from names.
+//! `unreferenced_endpoints` from endpoint chains that no rule jumps to, `named_endpoints` from names;
+//! `unreached_chains` finds those of load balancers that no rule leads to.
 
 mod cluster_ips;
 mod endpoints;
@@ -16,6 +17,7 @@ mod named_endpoints;
 mod nftables;
 #[cfg(test)]
 mod tests;
+mod unreached_chains;
 mod unreferenced_endpoints;
 
 pub use self::model::{Inferred, InferredPort, InferredProxy};

@@ -71,6 +71,8 @@ pub struct InferredPort {
     pub affinity: Option<u32>,
     /// The hash in the names of its chains, in iptables mode.
     pub hash: Option<ChainHash>,
+    /// The chain of its load balancer, if it has rules but none leads to it: those with the addresses are lost.
+    pub unreached_chain: Option<String>,
     /// Endpoints whose comment or masquerade rule names another address, each with that address.
     pub also: Vec<(SocketAddr, SocketAddr)>,
 }
@@ -112,6 +114,7 @@ impl InferredPort {
             families: BTreeSet::new(),
             affinity: None,
             hash: None,
+            unreached_chain: None,
             also: Vec::new(),
         }
     }
@@ -179,6 +182,7 @@ impl InferredPort {
         self.families.extend(other.families);
         self.affinity = self.affinity.or(other.affinity);
         self.hash = self.hash.or(other.hash);
+        self.unreached_chain = self.unreached_chain.take().or(other.unreached_chain);
         self.also.extend(other.also);
     }
 }

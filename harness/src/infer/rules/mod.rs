@@ -15,6 +15,7 @@ mod hidden_interfaces;
 mod install;
 mod known;
 mod listed;
+mod lost_addresses;
 mod machine;
 mod made_up;
 mod objects;
@@ -64,7 +65,8 @@ pub(super) fn from_dumps(sides: &[(Vec<Dump>, &Path)], objects: &Objects) -> Res
     listed::add_elsewhere(&mut dumps, objects);
     let dumps = &*dumps;
     let path = sides.first().map_or(Path::new(""), |(_, path)| path);
-    let inferred = Inferred::joined(dumps.iter().map(|dump| dump.inferred.clone()));
+    let mut inferred = Inferred::joined(dumps.iter().map(|dump| dump.inferred.clone()));
+    let lost = lost_addresses::give(&mut inferred, objects);
     let with_pods = with_their_pods(objects, &inferred.proxy.local_sources);
     let objects = with_pods.as_ref().unwrap_or(objects);
     let surroundings = Surroundings::of(dumps, &inferred, objects);
@@ -116,6 +118,7 @@ pub(super) fn from_dumps(sides: &[(Vec<Dump>, &Path)], objects: &Objects) -> Res
     }
     assumptions.extend(notes);
     assumptions.extend(contradictions::of(&inferred));
+    assumptions.extend(lost);
     assumptions.extend(objects::assumptions(&inferred, &surroundings, mode).into_iter().map(Assumption::Assumed));
     assumptions.extend(objects::hidden_endpoints(&inferred, objects).into_iter().map(Assumption::Assumed));
     assumptions.extend(surroundings.made_up_words(&scenario.cluster).into_iter().map(Assumption::Assumed));

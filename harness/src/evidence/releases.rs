@@ -61,11 +61,18 @@ fn version_in_sentence(line: &str) -> Option<Profile> {
     let line = Some(line.trim()).filter(|line| names_one && line.len() < MAX_LINE)?.to_lowercase();
     let is_mark = |letter: char| letter.is_whitespace() || ",;:()*`\"'|".contains(letter);
     let words: Vec<&str> = line.split(is_mark).filter(|word| !word.is_empty()).collect();
+    // A number with one dot is a release only where the part of the sentence ends: `1.30 changed nothing` is about another one.
+    let ends_there = |word: &str| {
+        let end = word.as_ptr() as usize - line.as_ptr() as usize + word.len();
+        word.ends_with('.') || line[end..].chars().next().is_none_or(|next| ",;)".contains(next))
+    };
     let release = |word: &str| -> Option<Profile> {
-        let word = word.trim_end_matches('.');
-        (word.starts_with("v1.") || word.starts_with("1.") && word.matches('.').count() == 2)
-            .then(|| word.parse().ok())
-            .flatten()
+        let number = word.trim_end_matches('.');
+        let is_plain = || match number.matches('.').count() {
+            1 => ends_there(word),
+            dots => dots == 2,
+        };
+        (number.starts_with("v1.") || number.starts_with("1.") && is_plain()).then(|| number.parse().ok()).flatten()
     };
     let mut all = words.iter().enumerate().filter_map(|(at, word)| Some((at, release(word)?)));
     let (at, version) = all.next().filter(|_| all.next().is_none())?;
@@ -142,6 +149,8 @@ mod tests {
     #[case("This is kube-proxy v1.33.2 in iptables mode.", Some("1.33.2"))]
     #[case("Kubernetes v1.27.3", Some("1.27.3"))]
     #[case("- OS: Debian 12, Kubernetes version 1.29.4, Calico v3.27.0", Some("1.29.4"))]
+    #[case("DNS of long running pods is broken. k8s 1.29", Some("1.29"))]
+    #[case("We switched to nftables (k8s 1.31, kernel 6.8)", Some("1.31"))]
     #[case("It was fixed in Kubernetes v1.28.2.", None)]
     #[case("kube-proxy v1.30.1 works, kube-proxy v1.33.2 does not", None)]
     #[case("Kubernetes 1.30 changed nothing", None)]

@@ -112,8 +112,7 @@ pub(super) fn leave_out_unshown(objects: &mut Objects, inferred: &Inferred) -> V
         if !shown.iter().all(|port| all.iter().any(|own| own.is_shown_by(port))) {
             continue;
         }
-        let is_unshown: Vec<bool> =
-            all.iter().map(|own| !shown.iter().any(|port| own.is_shown_by(port))).collect();
+        let is_unshown: Vec<bool> = all.iter().map(|own| !shown.iter().any(|port| own.is_shown_by(port))).collect();
         let Some(ports) = service["spec"]["ports"].as_array_mut() else { continue };
         let mut unshown = is_unshown.iter();
         ports.retain(|_| unshown.next() != Some(&true));

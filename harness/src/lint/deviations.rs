@@ -216,6 +216,7 @@ fn finding(view: &View<'_>, deviation: &Deviation, failure: Option<&'static str>
             Severity::Error,
             "clients in this range reach the load balancer's address, which the Service does not admit",
         ),
+        Difference::LedElsewhere { .. } => (Severity::Error, ELSEWHERE),
         Difference::Unexpected(_) | Difference::Repeated { expected: 0, .. } => {
             (Severity::Info, "none known: a setting that no rule shows may be why it is there")
         }
@@ -223,6 +224,9 @@ fn finding(view: &View<'_>, deviation: &Deviation, failure: Option<&'static str>
     };
     about(Finding::new("deviation", place, message, effect).graded(severity))
 }
+
+/// The effect of a frontend that leads to another Service.
+pub(super) const ELSEWHERE: &str = "connections to this address reach the endpoints of another Service";
 
 /// The effect of a missing or deviating fact on traffic.
 pub(super) fn effect(fact: Option<&Fact>) -> &'static str {

@@ -7,7 +7,7 @@ use svclab_rules::compare::{Difference, Fact, Policy, Subject};
 use svclab_rules::infer::InferredPort;
 
 use super::deviation_places::place;
-use super::deviations::{self, is_of_settings, is_of_shown_ranges};
+use super::deviations::{self, ELSEWHERE, is_of_settings, is_of_shown_ranges};
 use super::finding::Finding;
 use super::port_names::port_name;
 use super::severity::Severity;
@@ -71,17 +71,19 @@ fn is_missing(deviation: &Deviation) -> bool {
 }
 
 fn finding(view: &View<'_>, deviation: &Deviation) -> Option<Finding> {
-    let Difference::Missing(fact) = &deviation.finding.difference else { return None };
     let subject = match &deviation.finding.subject {
         Subject::Service(service) => port_name(service).to_owned(),
         other => other.to_string(),
     };
-    let (id, severity, effect) = match fact {
-        Fact::Jump(_, effect) => ("missing-jump", Severity::Error, *effect),
-        _ => effect(view, fact).map(|(severity, effect)| ("missing-rule", severity, effect))?,
+    let (id, severity, effect) = match &deviation.finding.difference {
+        Difference::LedElsewhere { .. } => ("deviation", Severity::Error, ELSEWHERE),
+        Difference::Missing(Fact::Jump(_, effect)) => ("missing-jump", Severity::Error, *effect),
+        Difference::Missing(fact) => effect(view, fact).map(|(severity, effect)| ("missing-rule", severity, effect))?,
+        _ => return None,
     };
     let place = place(view, deviation);
-    let message = format!("{subject}: {fact} is missing: the text would show it if the node had it");
+    let why = if is_missing(deviation) { ": the text would show it if the node had it" } else { "" };
+    let message = format!("{subject}: {}{why}", deviation.finding.difference);
     let finding = Finding::new(id, place, message, effect).about([deviation.finding.subject.clone()]);
     Some(finding.graded(severity).with_mode(deviation.mode))
 }

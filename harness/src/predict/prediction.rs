@@ -231,6 +231,8 @@ pub(crate) enum Cause {
     NotItsAddress,
     /// A loopback address where it is not allowed (`route_localnet` is off), or the machine's own address as a source.
     Martian,
+    /// The source is the receiver's own address: an IPv4 kernel drops the packet as a martian; in IPv6, the answer stays within the machine.
+    OwnSource,
     /// `rp_filter`: replies would not leave through the interface by which it arrived.
     ReversePath,
     /// The machine does not forward.
@@ -271,6 +273,7 @@ impl fmt::Display for Cause {
             Self::NoNeighbour => "no host on the link has the address",
             Self::NotItsAddress => "the receiver does not own the address",
             Self::Martian => "martian address",
+            Self::OwnSource => "the source is the receiver's own address",
             Self::ReversePath => "rp_filter: replies would leave through another interface",
             Self::NotForwarding => "forwarding is disabled",
             Self::NoHairpin => "the bridge's port has no hairpin mode",

@@ -128,6 +128,10 @@ impl Network<'_> {
         answer.effects.clone_from(&state.effects);
         // The reply to a datagram has the same size, and is not fragmented if it fits the receiver's link.
         answer.extent = Extent { largest: state.extent.size, ..state.extent };
+        let is_on_wire = matches!(self.topology.namespaces[netns].role, Role::Pod | Role::Host);
+        if is_on_wire && packet.source == packet.destination {
+            return vec![End { state: answer, how: Ended::Dropped(netns, Cause::OwnSource) }];
+        }
         self.replies(netns, answer, origin)
     }
 

@@ -192,7 +192,9 @@ impl Prober<'_> {
                     answers.extend(said.into_iter().map(|packet| Answer { netns, packet, via: watch.via() }));
                 } else {
                     watch.came_out(&self.lab.topology().namespaces[netns].name, &packet, Some(fragments));
-                    answers.extend(wire::answer(&packet).map(|packet| Answer { netns, packet, via: None }));
+                    // To its own address as the source, a machine sends no answer on the wire.
+                    let answer = wire::answer(&packet).filter(|answer| answer.source != answer.destination);
+                    answers.extend(answer.map(|packet| Answer { netns, packet, via: None }));
                 }
             }
         }

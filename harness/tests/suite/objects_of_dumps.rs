@@ -267,3 +267,23 @@ fn nothing_is_promised_for_a_service_whose_endpoints_nothing_shows() {
     let (names, said) = services(&format!("{nat}\n{objects}\n{endpoints}"));
     assert_eq!(names, "kubernetes web", "{said}");
 }
+
+/// A filter that shows one port of a Service hides the others: whether they have endpoints is unknown, unless a list shows them.
+#[rstest]
+#[case::hidden("", &[53], "whether they have endpoints: kube-system/kube-dns:9153/tcp")]
+#[case::listed("$ kubectl get ep -n kube-system\nNAME       ENDPOINTS                                         AGE\nkube-dns   10.244.1.2:53,10.244.1.2:53,10.244.1.2:9153   3d\n", &[53, 9153], "")]
+fn ports_that_a_filter_hides_are_left_out(#[case] endpoints: &str, #[case] expected: &[u16], #[case] words: &str) {
+    let rules = "$ iptables-save | grep kube-dns:dns
+-A KUBE-SEP-Z6M7ZHWCTBNMPLD7 -s 10.244.1.2/32 -m comment --comment \"kube-system/kube-dns:dns\" -j KUBE-MARK-MASQ
+-A KUBE-SEP-Z6M7ZHWCTBNMPLD7 -p udp -m comment --comment \"kube-system/kube-dns:dns\" -m udp -j DNAT --to-destination 10.244.1.2:53
+-A KUBE-SERVICES -d 10.96.0.10/32 -p udp -m comment --comment \"kube-system/kube-dns:dns cluster IP\" -m udp --dport 53 -j KUBE-SVC-TCOU7JCQXEZGVUNU
+-A KUBE-SVC-TCOU7JCQXEZGVUNU ! -s 10.244.0.0/16 -d 10.96.0.10/32 -p udp -m comment --comment \"kube-system/kube-dns:dns cluster IP\" -m udp --dport 53 -j KUBE-MARK-MASQ
+-A KUBE-SVC-TCOU7JCQXEZGVUNU -m comment --comment \"kube-system/kube-dns:dns -> 10.244.1.2:53\" -j KUBE-SEP-Z6M7ZHWCTBNMPLD7
+";
+    let service = "$ kubectl get svc -n kube-system\nNAME       TYPE        CLUSTER-IP   EXTERNAL-IP   PORT(S)           AGE\n\
+        kube-dns   ClusterIP   10.96.0.10   <none>        53/UDP,9153/TCP   3d\n";
+    let assumed = imported(&format!("{service}{endpoints}{rules}"));
+    let said = assumptions(&assumed).join("\n");
+    assert_eq!(ports(&assumed, "kube-dns").0, expected, "{said}");
+    assert!(said.contains(words), "{said}");
+}

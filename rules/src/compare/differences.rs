@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt::Display;
 
 use super::finding::{Difference, Fact, Finding, Subject};
+use super::led_elsewhere;
 use super::model::{Group, Line, Order, Part, Place, Service, ServiceRules, Shares};
 use crate::chains::Policy;
 
@@ -17,6 +18,7 @@ pub(super) fn differences<K: Ord + Display + 'static, S: ServiceRules<K>>(
     most: usize,
 ) -> Vec<Finding> {
     let mut findings: Vec<Finding> = of_services(expected, found).take(most).collect();
+    led_elsewhere::join(&mut findings);
     findings.sort_by(|a, b| a.subject.cmp(&b.subject));
     let rest = most - findings.len();
     findings.extend(of_parts(expected, found).take(rest));

@@ -59,6 +59,13 @@ pub enum Difference {
         /// The found value.
         found: String,
     },
+    /// The frontend leads to another service.
+    LedElsewhere {
+        /// The frontend.
+        fact: Fact,
+        /// The service port that it leads to.
+        to: String,
+    },
     /// Rules are repeated.
     Repeated {
         /// The fact that they state.
@@ -135,7 +142,7 @@ impl Difference {
     pub fn fact(&self) -> Option<&Fact> {
         match self {
             Self::Missing(fact) | Self::Unexpected(fact) => Some(fact),
-            Self::Changed { fact, .. } | Self::Repeated { fact, .. } => Some(fact),
+            Self::Changed { fact, .. } | Self::Repeated { fact, .. } | Self::LedElsewhere { fact, .. } => Some(fact),
             Self::Reordered(_) => None,
         }
     }
@@ -166,6 +173,7 @@ impl fmt::Display for Difference {
             // An empty value means that the rule no longer matches or does anything.
             Self::Changed { fact, found, .. } if found == "``" => write!(f, "{fact} is missing"),
             Self::Changed { fact, expected, found } => write!(f, "{fact} is {found} instead of {expected}"),
+            Self::LedElsewhere { fact, to } => write!(f, "{fact} leads to service {to}"),
             Self::Reordered(chain) => write!(f, "the rules of {chain} are in a different order"),
         }
     }

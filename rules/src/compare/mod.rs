@@ -14,6 +14,7 @@ mod differences;
 mod excerpt;
 mod finding;
 mod iptables;
+mod led_elsewhere;
 mod made_up;
 mod missing_rules;
 mod model;

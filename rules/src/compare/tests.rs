@@ -130,6 +130,26 @@ fn a_missing_rule_is_reported_in_words(#[case] part: &str, #[case] reported: &st
     assert_eq!(findings(&[(line(part), "")]), [reported]);
 }
 
+/// The address of one Service that leads to another one is one finding, with the line of the rule that leads there.
+#[test]
+fn a_frontend_that_leads_to_another_service_is_one_finding() {
+    let table = |other: &str| {
+        let text = format!(
+            "table ip kube-proxy {{\n\tmap service-ips {{\n\t\ttype ipv4_addr . inet_proto . inet_service : verdict\n\t\telements = {{ \
+             10.96.0.10 . tcp . 80 : goto service-AAAAAAAA-default/web/tcp/http,\n\t\t\t10.96.0.20 . tcp . 80 : goto {other} }}\n\t}}\n\
+             \tchain service-AAAAAAAA-default/web/tcp/http {{\n\t}}\n\tchain service-BBBBBBBB-default/shop/tcp/http {{\n\t}}\n}}\n"
+        );
+        crate::nftables::parse(&text).unwrap()
+    };
+    let [expected, found] =
+        ["service-BBBBBBBB-default/shop/tcp/http", "service-AAAAAAAA-default/web/tcp/http"].map(table);
+    let reported: Vec<String> = compare(&expected, &found).iter().map(ToString::to_string).collect();
+    assert_eq!(
+        reported,
+        ["service default/shop:http: the frontend 10.96.0.20:80/tcp leads to service default/web:http (line 5)"]
+    );
+}
+
 #[test]
 fn a_missing_endpoint_is_one_finding() {
     let sep = ":KUBE-SEP-IQIBSY2R4USWK4F3 - [0:0]\n";

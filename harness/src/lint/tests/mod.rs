@@ -283,7 +283,6 @@ fn nftables(rule: &str) -> String {
 #[case::hash("jhash ip saddr mod 1 vmap { 0 : drop }")]
 #[case::rate("limit rate 5/second drop")]
 #[case::rate_over("limit rate over 5/second burst 5 packets drop")]
-#[case::some_dropped("numgen random mod 10 vmap { 0 : drop }")]
 #[case::source_port("tcp sport < 1024 drop")]
 #[case::queue("queue to 1")]
 #[case::copy("dup to 10.0.0.3")]

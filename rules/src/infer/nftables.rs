@@ -163,15 +163,17 @@ impl<'a> Reader<'a> {
 
     fn chain(&mut self, chain: &'a Chain) {
         match kind_of(&chain.name) {
-            Some((Kind::Group(_), service)) => {
+            Some((Kind::Group(policy), service)) => {
                 chain.rules.iter().for_each(|rule| self.marks(rule));
-                // The element that leads here may be lost, or not shown (`nft list chain`): kube-proxy marks traffic to cluster IPs here.
+                // The element that leads here may be lost, or not shown (`nft list chain`): kube-proxy marks traffic to cluster IPs here,
+                // in the chain of their policy.
                 let marking = chain.rules.iter().filter(|rule| rule.statements.iter().any(marks));
                 let all = self.cluster_ips.as_ref();
                 let is_known = |ip: &IpAddr| all.is_none_or(|all| all.contains([Key::Address(*ip)].as_slice()));
                 let own = marking.filter_map(|rule| Some((address(rule, Side::Destination)?, frontend(rule))));
                 let own: Vec<(IpAddr, Option<Frontend>)> = own.filter(|(ip, _)| is_known(ip)).collect();
                 let port = self.port(service);
+                port.is_internal_local |= policy == Policy::Local && !own.is_empty();
                 port.cluster_ips.extend(own.iter().map(|(ip, _)| *ip));
                 port.port = port.port.or_else(|| own.iter().find_map(|(_, frontend)| Some(frontend.as_ref()?.port)));
             }

@@ -6,6 +6,7 @@ use std::path::Path;
 use rstest::rstest;
 use svclab::evidence;
 use svclab::infer;
+use svclab_rules::cluster::InternalTrafficPolicy;
 
 use super::{failures, filtered, golden, grave, imported, without};
 use crate::assumptions;
@@ -206,4 +207,18 @@ fn a_share_with_another_verdict_is_lost(#[values("drop", "return", "accept")] ve
     let missing: Vec<&String> = found.iter().filter(|words| words.starts_with("missing-rule: ")).collect();
     assert!(matches!(missing[..], [one] if one.contains("10.244.3.10:8080")), "{missing:?}");
     assert_ne!(failures(&imported(&text)), Vec::<String>::new());
+}
+
+/// The end of a table lacks the map of Services, but traffic to a cluster IP is masqueraded in the chain of its policy.
+#[rstest]
+fn a_chain_of_local_endpoints_shows_the_internal_policy(
+    #[values("", "$ nft list ruleset | tail -n 60\n")] heading: &str,
+) {
+    let whole = golden("internal-local-external-cluster/v1.32-nftables/nft-ruleset.txt");
+    let lines: Vec<&str> = whole.lines().take_while(|line| !line.starts_with("table ip6")).collect();
+    let text = format!("{heading}{}\n", lines[lines.len() - 60..].join("\n"));
+    let assumed = imported(&text);
+    let policies = assumed.scenario.cluster.services.iter().map(|service| service.internal_traffic_policy);
+    assert_eq!(policies.collect::<Vec<_>>(), [InternalTrafficPolicy::Local]);
+    assert_eq!((failures(&assumed), grave(&text)), (Vec::new(), Vec::new()));
 }

@@ -107,7 +107,7 @@ pub(super) fn lines(text: &str) -> Vec<Line<'_>> {
 
 /// A line without what a person wrote behind a saved rule: `-j KUBE-MARK-MASQ   ← hairpin`, `-j X  # the first one`.
 fn without_remark(line: Line<'_>) -> Line<'_> {
-    const MARKS: [&str; 8] = [" ←", " ⇐", " ⬅", " ◀", " 👈", " <-", " <=", " #"];
+    const MARKS: [&str; 9] = [" ←", " ⇐", " ⬅", " ◀", " 👈", " <-", " <=", " #", " //"];
     if !line.text.contains("-A ") {
         return line;
     }

@@ -15,6 +15,7 @@ mod archive;
 mod blocks;
 mod collected;
 mod command;
+mod continued_lines;
 mod dictionary;
 mod endpoints;
 mod families;

@@ -6,6 +6,7 @@ use regex::RegexSet;
 use svclab_rules::iptables::ChainKind;
 
 use super::command::{Command, command};
+use super::continued_lines;
 use super::families;
 use super::filter::Filter;
 use super::format::{self, Block, Context};
@@ -65,6 +66,7 @@ pub(super) fn read_up_to(text: &str, limits: Limits) -> Evidence {
 fn read_lines(text: &str, limits: Limits, following: usize) -> (Evidence, bool) {
     let mut lines = lines(text);
     peel(&mut lines);
+    continued_lines::join(&mut lines);
     wrapped_nft::join(&mut lines);
     let lines = split(lines);
     let (releases, hosts) = (releases::find(text), hosts::find(text));
@@ -152,6 +154,8 @@ struct Source {
     filtered: Option<Unread>,
     /// Whether lines of its output are left out before the next ones.
     has_gap: bool,
+    /// Whether nothing has followed it: a page may have its output in the next block of code.
+    is_last: bool,
 }
 
 impl Source {
@@ -163,7 +167,7 @@ impl Source {
             }
             _ => None,
         };
-        Self { command, filtered, has_gap: false }
+        Self { command, filtered, has_gap: false, is_last: true }
     }
 }
 
@@ -178,7 +182,7 @@ impl Reader {
         }
         if line.is_fence() {
             self.in_fence = !self.in_fence;
-            self.source = None;
+            self.source.take_if(|source| !source.is_last);
             self.is_adjacent = false;
             return self.prose(line);
         }
@@ -220,6 +224,7 @@ impl Reader {
         match block {
             Some(block) => {
                 let taken = block.taken.max(1);
+                self.source.iter_mut().for_each(|source| source.is_last = false);
                 self.piece(&lines[at..at + taken], block);
                 self.is_adjacent = true;
                 taken
@@ -316,7 +321,7 @@ impl Reader {
             "no known format, next to what was read"
         } else {
             if !self.in_fence && is_sentence(text) {
-                self.source = None;
+                self.source.take_if(|source| !source.is_last || !is_label(text));
             }
             if !self.in_fence {
                 self.heading = heading::machine_in(text).or(self.heading.take());
@@ -327,6 +332,7 @@ impl Reader {
     }
 
     fn unread(&mut self, line: &Line<'_>, reason: &str) -> usize {
+        self.source.iter_mut().for_each(|source| source.is_last = false);
         let is_known = self.evidence.unread.last().is_some_and(|unread| unread.line == line.number);
         if !is_known {
             let unread = Unread { file: None, line: line.number, text: line.shown(), reason: reason.to_owned() };
@@ -334,6 +340,11 @@ impl Reader {
         }
         1
     }
+}
+
+/// Whether a line only announces what follows: `Output:`.
+fn is_label(text: &str) -> bool {
+    text.ends_with([':', '：']) && text.split_whitespace().count() <= 3
 }
 
 /// Whether a line has no content of its own: a number, dots, a prompt without a command, a warning that programs print before their output.

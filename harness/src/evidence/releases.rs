@@ -51,9 +51,24 @@ fn version_in(line: &str) -> Option<Profile> {
 const NAMES: [&str; 3] = ["kubernetes", "k8s", "kube-proxy"];
 
 /// Words of sentences about other releases than that of the cluster, in small letters: anywhere, and right before the name.
-const OF_OTHERS: [&str; 8] =
-    ["upgrade", "upgraded", "upgrading", "fixed", "introduced", "removed", "changed", "client"];
-const BEFORE_OTHERS: [&str; 6] = ["since", "until", "before", "after", "from", "than"];
+const OF_OTHERS: [&str; 15] = [
+    "upgrade",
+    "upgraded",
+    "upgrading",
+    "fixed",
+    "introduced",
+    "removed",
+    "changed",
+    "deprecated",
+    "alpha",
+    "beta",
+    "ga",
+    "graduates",
+    "graduated",
+    "planned",
+    "client",
+];
+const BEFORE_OTHERS: [&str; 7] = ["since", "until", "before", "after", "from", "than", "从"];
 
 /// The release in a sentence: `kube-proxy v1.33.2`, `Kubernetes version 1.27.3`.
 fn version_in_sentence(line: &str) -> Option<Profile> {
@@ -67,6 +82,8 @@ fn version_in_sentence(line: &str) -> Option<Profile> {
         word.ends_with('.') || line[end..].chars().next().is_none_or(|next| ",;)".contains(next))
     };
     let release = |word: &str| -> Option<Profile> {
+        // `1.33+` is any from then on.
+        let word = Some(word).filter(|word| !word.ends_with('+'))?;
         let number = word.trim_end_matches('.');
         let is_plain = || match number.matches('.').count() {
             1 => ends_there(word),
@@ -154,6 +171,9 @@ mod tests {
     #[case("It was fixed in Kubernetes v1.28.2.", None)]
     #[case("kube-proxy v1.30.1 works, kube-proxy v1.33.2 does not", None)]
     #[case("Kubernetes 1.30 changed nothing", None)]
+    #[case("NodePort with nftables is expected to become GA in Kubernetes v1.33.", None)]
+    #[case("#### nftables Mode (Kubernetes 1.33+)", None)]
+    #[case("从 Kubernetes 1.33 开始，Endpoints API 已被弃用", None)]
     #[case("Calico v1.27.3", None)]
     fn releases_are_found_in_sentences(#[case] line: &str, #[case] expected: Option<&str>) {
         assert_eq!(version_in_sentence(line).map(|version| version.to_string()).as_deref(), expected);

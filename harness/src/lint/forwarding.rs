@@ -61,7 +61,7 @@ fn dropped(tables: Tables<'_>, ports: &[InferredPort]) -> Option<Finding> {
         Some(_) => "a rule of FORWARD drops or rejects all packets, and no rule before it accepts those of pods",
         None => "the policy of FORWARD is DROP, and no rule accepts packets of pods",
     };
-    let effect = format!("node ports and load balancers work only on the node of the pod; between nodes {more}");
+    let effect = format!("the node drops what it forwards to pods or from them, also to Services: {more}");
     let place = tables.place(tables.line(TableName::Filter, "FORWARD", last.unwrap_or(0)));
     Some(Finding::new("forward-drop", place, message, effect))
 }

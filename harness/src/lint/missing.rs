@@ -113,7 +113,7 @@ pub(super) fn effect(view: &View<'_>, fact: &Fact) -> Option<(Severity, &'static
         )),
         Fact::Endpoint(policy, endpoint) if is_shown(endpoint) => {
             let effect = match has_others(*policy, endpoint) {
-                true => "the endpoint gets no connections, and the others get more than their share",
+                true => "the endpoint gets no connections: other endpoints, or another address, get its share",
                 false => "connections that should go to this endpoint, the only one, are lost or rejected",
             };
             Some((Severity::Error, effect))

@@ -29,6 +29,7 @@ mod objects;
 mod page;
 mod policy;
 mod port_names;
+mod portless;
 mod preceding;
 mod preempting;
 mod programs;
@@ -56,7 +57,7 @@ use crate::infer::{Assumption, Connections, from_evidence};
 
 /// All findings, most severe first, those of the same kind in the order of their places.
 pub fn lint(evidence: &Evidence) -> Vec<Finding> {
-    const FAMILIES: [fn(&View<'_>) -> Vec<Finding>; 19] = [
+    const FAMILIES: [fn(&View<'_>) -> Vec<Finding>; 20] = [
         shares::find,
         names::find,
         contradictions::find,
@@ -65,6 +66,7 @@ pub fn lint(evidence: &Evidence) -> Vec<Finding> {
         chains::find,
         unmodelled::find,
         surrounding_rules::find,
+        portless::find,
         forwarding::find,
         policy::find,
         preceding::find,

@@ -169,8 +169,11 @@ fn compared(port: &InferredPort, ready: &BTreeMap<String, Listed>, place: &Place
         } else {
             format!("; ready, but not in the rules: {}", listed(lacking))
         };
-        let message = format!("the rules have endpoints of {service} that are not ready: {}{missing}", listed(extra));
-        let effect = "a share of connections goes to addresses that no pod has";
+        let message = format!(
+            "the rules have endpoints of {service} that are not among the ready ones: {}{missing}",
+            listed(extra)
+        );
+        let effect = "a share of connections goes to addresses that are no ready endpoints";
         found.push(Finding::new("endpoints-differ", place.clone(), message, effect));
     } else if !lacking.is_empty() && !own.is_empty() && !port.is_internal_local {
         let message = format!("ready endpoints of {service} are missing in the rules: {}", listed(lacking));

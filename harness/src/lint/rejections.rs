@@ -106,7 +106,10 @@ fn locally_dropped(rule: &NoEndpoints<'_>, place: Place) -> Finding {
              hostNetwork cannot reach this address either",
         )
     } else {
-        ("local-drop", "as intended: a load balancer's health check keeps connections away from this node")
+        (
+            "local-drop",
+            "as intended: only nodes with a pod of the Service take such connections, and load balancers check which do",
+        )
     };
     Finding::new(id, place, message, effect)
 }

@@ -52,7 +52,7 @@ fn largest_fitting(probability: Probability, below: usize) -> Option<usize> {
     let nearest = (f64::from(Probability::ONE) / f64::from(threshold.max(1))).round() as usize;
     let others = if nearest > MOST_IN_FIVE_DIGITS { 1 } else { nearest * nearest / 100_000 + 1 };
     let most = nearest.saturating_add(others).min(below.saturating_sub(1));
-    let least = nearest.saturating_sub(others).max(2);
+    let least = nearest.saturating_sub(others).max(1);
     (least..=most).rev().find(|number| fits(probability, *number))
 }
 

@@ -152,7 +152,9 @@ impl NotRead {
         let mut found = Self::default();
         for error in errors {
             let is_shortened = [" ... ", " … "].iter().any(|mark| error.text.contains(mark));
-            let is_last = Some(error.line) == last && !is_shortened;
+            // What has its target after the mistake is not cut.
+            let is_whole = error.text.chars().skip(error.column).collect::<String>().contains(" -j ");
+            let is_last = Some(error.line) == last && !is_shortened && !is_whole;
             let is_older = OLDER.iter().any(|mark| error.text.contains(mark));
             let mend = if is_older { Repair::UnsupportedRevision } else { Repair::Cut };
             if is_last || is_older {

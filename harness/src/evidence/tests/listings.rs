@@ -153,3 +153,20 @@ fn a_filter_of_one_chain_is_not_one_of_others() {
            -A KUBE-SVC-2CMXP7HKUVJN7L6M -m comment --comment \"default/nginx\" -j KUBE-SEP-HUXRPHBUO34UVPEF\n";
     assert!(node_rules(&read(&text)).iter().all(|set| set.shortened.is_empty()));
 }
+
+/// Pages show a command in one block of code and its output in the next; what comes after other words is not its output.
+#[rstest]
+#[case::next("```bash\niptables-save | grep nginx\n```\n\n```\nRULE\n```\n", true)]
+#[case::label("```\niptables-save | grep nginx\n```\nOutput:\n```\nRULE\n```\n", true)]
+#[case::sentence(
+    "```\niptables-save | grep nginx\n```\nThe rules of another node look like these.\n```\nRULE\n```\n",
+    false
+)]
+#[case::other_output("```\niptables-save | grep nginx\nsome output\n```\n```\nRULE\n```\n", false)]
+#[case::other_program("```\nkubectl get svc\n```\n```\nRULE\n```\n", false)]
+fn the_output_of_a_command_may_be_in_the_next_block(#[case] text: &str, #[case] expected: bool) {
+    let rule = "-A KUBE-SERVICES -d 10.96.34.82/32 -p tcp -m comment --comment \"default/nginx cluster IP\" -m tcp --dport 80 -j KUBE-SVC-2CMXP7HKUVJN7L6M";
+    let evidence = read(&text.replace("RULE", rule));
+    let [piece] = evidence.pieces.as_slice() else { panic!("{evidence:?}") };
+    assert_eq!(piece.command.is_some(), expected, "{piece:?}");
+}

@@ -25,12 +25,13 @@ mod settings;
 mod shown_nodes;
 mod surroundings;
 
+use std::collections::HashSet;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use svclab_rules::cluster::ProxyConfig;
+use svclab_rules::cluster::{Node, ProxyConfig};
 use svclab_rules::compare::MadeUp;
 use svclab_rules::infer::Inferred;
 
@@ -73,7 +74,8 @@ pub(super) fn from_dumps(sides: &[(Vec<Dump>, &Path)], objects: &Objects) -> Res
     let mode = dumps.first().map(Dump::mode).unwrap_or_default();
     let shown = objects::objects(&inferred, &surroundings, mode);
     let mut notes = Vec::new();
-    let listed = joined(objects, shown, (dumps, &surroundings), &inferred, &mut notes).to_string();
+    let all = joined(objects, shown, (dumps, &surroundings), &inferred, &mut notes);
+    let listed = all.to_string();
     let (name, itself) = (file_name(path), own_name(path));
     let objects_name = format!("the objects assumed of {name}");
     let objects_path = itself.with_file_name(&objects_name);
@@ -116,6 +118,7 @@ pub(super) fn from_dumps(sides: &[(Vec<Dump>, &Path)], objects: &Objects) -> Res
     } else {
         assumptions.extend(surroundings.assumptions().into_iter().map(Assumption::Assumed));
     }
+    assumptions.extend(made_up_addresses(&all, &scenario.cluster.nodes));
     assumptions.extend(notes);
     assumptions.extend(contradictions::of(&inferred));
     assumptions.extend(lost);
@@ -189,6 +192,25 @@ fn installed(
     }
     scenario.ignored_rules.append(&mut ignored_rules);
     (changes, deviations)
+}
+
+/// What is said of nodes whose addresses nothing shows.
+fn made_up_addresses(objects: &Value, nodes: &[Node]) -> Option<Assumption> {
+    let items = objects["items"].as_array().into_iter().flatten();
+    let has_address = |node: &&Value| {
+        let mut all = node["status"]["addresses"].as_array().into_iter().flatten();
+        node["kind"] == "Node" && all.any(|one| one["type"] == "InternalIP")
+    };
+    let known: HashSet<String> = items.filter(has_address).map(name_of).collect();
+    let made_up = nodes.iter().filter(|node| !known.contains(&node.name));
+    let with_addresses = |node: &Node| {
+        let all: Vec<String> = node.internal_ips.iter().map(ToString::to_string).collect();
+        format!("{} ({})", node.name, all.join(", "))
+    };
+    let words: Vec<String> = made_up.map(with_addresses).collect();
+    let count = counted(words.len(), "node");
+    (!words.is_empty())
+        .then(|| format!("addresses of {count}, which nothing shows: {}", list(&words, MAX_NAMED)).into())
 }
 
 /// The nodes that pods name.

@@ -160,10 +160,16 @@ impl<'a> Reading<'a> for Table<'a> {
     }
 }
 
-/// Returns whether a rule of a chain translates at random, as in cascades written by hand.
+/// Returns whether a rule of a chain translates at random, as in cascades written by hand. A chain with the rules of several frontends, as other
+/// programs write, balances none of them by itself.
 fn translates_by_chance(chain: &Chain) -> bool {
     let by_chance = |rule: &Rule| rule.matches.iter().any(|one| matches!(one, Match::Statistic(Statistic::Random(_))));
-    chain.rules.iter().any(|rule| destination(rule).is_some() && by_chance(rule))
+    let mut translating = chain.rules.iter().filter(|rule| destination(rule).is_some());
+    if !translating.clone().any(by_chance) {
+        return false;
+    }
+    let first = translating.find_map(frontend);
+    translating.filter_map(frontend).all(|other| Some(other) == first)
 }
 
 /// Returns the service port and protocol whose hash is in the name of a group's chain. Up to 1.19 the hashed name of an unnamed port ends

@@ -96,7 +96,7 @@ pub(crate) fn is_cut(object: &Value) -> bool {
     object[MARK] == true
 }
 
-/// Whether endpoints are those of a table, which has no column for nodes.
+/// Whether endpoints or a node are those of a table: it has no column for the nodes of endpoints, and shows one address of a node.
 pub(crate) fn is_from_table(object: &Value) -> bool {
     object[MARK].is_boolean()
 }

@@ -8,11 +8,11 @@ use std::net::IpAddr;
 pub enum Assumption {
     /// Something that the input does not say.
     Assumed(String),
-    /// A setting of kube-proxy explains why rules are not there.
+    /// A setting of kube-proxy, or a field of a Service that a table leaves out, explains why rules are not there.
     Setting {
-        /// Its name in a KubeProxyConfiguration.
+        /// Its name in a KubeProxyConfiguration or in a Service.
         name: &'static str,
-        /// The setting and what it explains.
+        /// What is set, and what it explains.
         words: String,
     },
     /// Pieces of the input contradict each other, and one of them counts.

@@ -161,7 +161,7 @@ fn around(sides: &[(Vec<Dump>, &Path)], objects: &Objects) -> Result<Vec<Assumed
             let mut all = objects.clone();
             all.repair();
             let near = configured_ranges(&objects.configurations);
-            let of_tables = readiness::assume(&mut all, &Inferred::default());
+            let of_tables = readiness::assume(&mut all, &Inferred::default(), |_, _| false);
             let unlisted = unlisted::add(&mut all, &near);
             let list = all.list().to_string();
             let of_side = |(_, path): &(Vec<Dump>, &Path)| {

@@ -4,7 +4,7 @@
 //! count, and the contradiction is reported: rules are what is judged.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 use ipnet::IpNet;
 use serde_json::{Value, json};
@@ -12,12 +12,14 @@ use svclab_rules::cluster::{Family, ObjectName};
 use svclab_rules::infer::{Inferred, InferredPort};
 
 use super::accessors::{
-    endpoint_ips, for_each_endpoint, has_ended, has_endpoints, ips, name, node_ips, node_ranges, own_name, service_ips,
-    service_of, serving_ips, set_ranges,
+    for_each_endpoint, has_ended, has_endpoints, ips, name, node_ips, node_ranges, own_name, service_ips, service_of,
+    set_ranges,
 };
+use super::compared_endpoints::contradiction;
 use super::endpoint_pods::{EndpointPod, EndpointPods};
+use super::endpoint_tables::Unlisted;
 use super::ranges::assigned;
-use super::service_fields::{fill_service, name_ports};
+use super::service_fields::{explain_missing, fill_service, name_ports};
 use super::usual_ranges::wide;
 use super::validity::make_valid;
 use super::{Assumption, cut_tables};
@@ -62,6 +64,16 @@ impl Lists {
     fn are_completed(self) -> bool {
         self.are_tables && (self.lack_endpoints || self.lack_ports)
     }
+}
+
+/// What the rules that complete objects are of.
+pub(super) struct Extent<'a> {
+    /// Whether they are all that their nodes have.
+    pub(super) is_whole: bool,
+    /// The endpoints among them that are made up.
+    pub(super) made_up: &'a BTreeSet<IpAddr>,
+    /// Whether an endpoint is on a node of these rules.
+    pub(super) is_here: &'a dyn Fn(IpAddr) -> bool,
 }
 
 impl Objects {
@@ -215,16 +227,27 @@ impl Objects {
         json!({"apiVersion": "v1", "kind": "List", "items": items})
     }
 
+    /// The nodes of pods, by address.
+    pub(super) fn nodes_of_pods(&self) -> BTreeMap<IpAddr, String> {
+        let of_pod = |pod: &Value| {
+            let node = pod["spec"]["nodeName"].as_str().unwrap_or_default().to_owned();
+            ips(pod).into_iter().map(move |ip| (ip, node.clone()))
+        };
+        self.pods.iter().flat_map(of_pod).collect()
+    }
+
     /// Adds what rules show: Services and endpoints that are not there, and fields that are not.
-    /// `is_whole` says that the rules are all that their nodes have; endpoints with these addresses are made up.
     pub(super) fn complete(
         &mut self,
         shown: Self,
         inferred: &Inferred,
-        (is_whole, made_up): (bool, &BTreeSet<IpAddr>),
+        extent: &Extent<'_>,
         notes: &mut Vec<Assumption>,
     ) {
         let of_rules: BTreeMap<String, &Value> = shown.services.iter().map(|one| (name(one), one)).collect();
+        if extent.is_whole {
+            notes.extend(explain_missing(&mut self.services, inferred));
+        }
         for service in &mut self.services {
             if let Some(shown) = of_rules.get(&name(service)) {
                 fill_service(service, shown);
@@ -247,7 +270,17 @@ impl Objects {
                 Some(lists) if lists.are_completed() => {
                     let is_own = |one: &mut Value| service_of(one) == service;
                     let tables: Vec<Value> = self.endpoints.extract_if(.., is_own).collect();
-                    self.endpoints.extend(cut_tables::joined(slices, &tables, made_up));
+                    self.endpoints.extend(cut_tables::joined(slices, &tables, extent.made_up));
+                }
+                Some(lists) if lists.are_tables => {
+                    let own = self.services.iter().find(|one| name(one) == service);
+                    let ports = inferred.ports.iter().filter(|port| port.service.to_string() == service);
+                    let is_own = |one: &&Value| service_of(one) == service;
+                    let tables: Vec<&Value> = self.endpoints.iter().filter(is_own).collect();
+                    let Some(unlisted) = Unlisted::of(&tables, own, ports, extent.is_here) else { continue };
+                    notes.extend(unlisted.words(&service));
+                    let tables: Vec<Value> = self.endpoints.extract_if(.., |one| service_of(one) == service).collect();
+                    self.endpoints.extend(cut_tables::joined(unlisted.retained(slices), &tables, extent.made_up));
                 }
                 Some(_) => {}
             }
@@ -271,7 +304,7 @@ impl Objects {
         }
         let compared = compared.iter();
         let contradictions =
-            compared.filter_map(|(service, (objects, ports))| contradiction(service, objects, ports, is_whole));
+            compared.filter_map(|(service, (objects, ports))| contradiction(service, objects, ports, extent.is_whole));
         let contradictions: Vec<Assumption> = contradictions.collect();
         let more = contradictions.len().saturating_sub(SHOWN);
         notes.extend(contradictions.into_iter().take(SHOWN));
@@ -439,31 +472,6 @@ impl Objects {
 fn words_of_cut(services: &[String]) -> Option<String> {
     (!services.is_empty())
         .then(|| format!("a table omits endpoints of {}, and nothing else shows them", list(services, SHOWN)))
-}
-
-/// The contradiction of the endpoints of a Service by its objects and by rules, if there is one. Terminating endpoints may be in rules;
-/// those of other nodes are not where the policy is Local, nor what an excerpt does not show.
-fn contradiction(service: &str, objects: &[&Value], ports: &[&InferredPort], is_whole: bool) -> Option<Assumption> {
-    let (mut ready, mut serving, mut rules) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
-    for one in objects {
-        ready.extend(endpoint_ips(one));
-        serving.extend(serving_ips(one));
-    }
-    let mut shows_all = is_whole;
-    for port in ports {
-        rules.extend(port.endpoints.iter().chain(&port.local).map(SocketAddr::ip));
-        shows_all &= port.unshown_endpoints.is_empty() && !port.has_endpoints_elsewhere;
-        shows_all &= !port.endpoints.is_empty() || !(port.is_internal_local || port.is_external_local);
-    }
-    let is_other = |ip: &IpAddr| !ready.contains(ip) && !serving.contains(ip);
-    if !rules.iter().any(is_other) && (!shows_all || ready.is_subset(&rules)) {
-        return None;
-    }
-    let words = |ips: &BTreeSet<IpAddr>| if ips.is_empty() { "none".to_owned() } else { list(ips, usize::MAX) };
-    let (objects, rules) = (words(&ready), words(&rules));
-    Some(Assumption::Contradiction(format!(
-        "endpoints of {service} are {objects} in the objects, {rules} in the rules; using the objects"
-    )))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! `flow_args`).
 //!
 //! 1. `machines`: the rules in evidence → those of each machine; `dumps`: → those of each node; `merge`: its objects, completed by what
-//!    rules show, with `service_fields`, with `ranges` for pods, `names`, `service_ports` and `validity` as the API
+//!    rules show, with `service_fields`, `endpoint_tables`, `compared_endpoints`, `node_tables`, with `ranges` for pods, `names`, `service_ports` and `validity` as the API
 //!    demands, `unlisted` for endpoints that no list shows, `named_endpoints` for those
 //!    whose node a list names, and `hairpins` for endpoints without a Service; `accessors` read single objects;
 //! 2. `rules`: dumps and objects → a scenario; `objects`: objects alone → a scenario;
@@ -15,11 +15,13 @@
 pub(crate) mod accessors;
 mod ad_hoc;
 mod assumption;
+mod compared_endpoints;
 mod connections;
 mod cut_tables;
 mod dumps;
 mod endpoint_nodes;
 mod endpoint_pods;
+mod endpoint_tables;
 mod evidence;
 mod flow_args;
 mod hairpins;
@@ -30,6 +32,7 @@ mod named_endpoints;
 mod names;
 mod node_file;
 mod node_port_addresses;
+mod node_tables;
 mod objects;
 mod owners;
 mod probes;
@@ -56,4 +59,5 @@ pub use node_file::NodeFile;
 pub(crate) use node_port_addresses::find_unassigned;
 pub use objects::{Assumed, Deviation, cluster_cidrs, from_objects, is_allocated};
 pub use probes::tests;
+pub(crate) use service_fields::PROXY_NAME_LABEL;
 pub(crate) use service_ports::is_api_server;

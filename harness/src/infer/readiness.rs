@@ -16,8 +16,13 @@ use crate::text::list;
 /// The most Services or endpoints that are named.
 const SHOWN: usize = 5;
 
-/// Marks the endpoints that are not ready, as other lists, the rules, and pods show it. Returns what was assumed, in words.
-pub(super) fn assume(objects: &mut Objects, inferred: &Inferred) -> Vec<String> {
+/// Marks the endpoints that are not ready, as other lists, the rules, and pods show it. Returns what was assumed, in words. `is_left_out` says
+/// of a Service's endpoint that rules for the endpoints of its own node lack it.
+pub(super) fn assume(
+    objects: &mut Objects,
+    inferred: &Inferred,
+    is_left_out: impl Fn(&str, IpAddr) -> bool,
+) -> Vec<String> {
     let listed = listed(&objects.endpoints);
     let in_rules = in_rules(&inferred.ports);
     let terminating = terminating(&inferred.ports);
@@ -34,6 +39,10 @@ pub(super) fn assume(objects: &mut Objects, inferred: &Inferred) -> Vec<String> 
                         left_out.insert(format!("{ip} of {service}"));
                     }
                     ready.contains(&ip)
+                }
+                (None, None) if is_left_out(&service, ip) => {
+                    left_out.insert(format!("{ip} of {service}"));
+                    false
                 }
                 (None, None) => {
                     let is_ready = !unready.contains(&ip);

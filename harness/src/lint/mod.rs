@@ -53,7 +53,7 @@ use std::path::Path;
 
 use self::view::View;
 use crate::evidence::Evidence;
-use crate::infer::{Assumption, Connections, from_evidence};
+use crate::infer::{Assumption, Connections, PROXY_NAME_LABEL, from_evidence};
 
 /// All findings, most severe first, those of the same kind in the order of their places.
 pub fn lint(evidence: &Evidence) -> Vec<Finding> {
@@ -118,6 +118,14 @@ fn assumed_settings(view: &View<'_>, assumptions: &[Assumption], found: &[Findin
         _ => false,
     });
     let place = Place { file: node.file.clone(), line: node.first };
-    let effect = "no effect if kube-proxy is configured so; otherwise, these rules are missing";
-    settings.map(|words| Finding::new("assumed-setting", place.clone(), words.to_string(), effect)).collect()
+    let effect = "no effect if it is set so; otherwise, these rules are missing";
+    let finding = |one: &Assumption| {
+        let finding = Finding::new("assumed-setting", place.clone(), one.to_string(), effect);
+        // Few clusters have another proxy for some Services.
+        match one {
+            Assumption::Setting { name, .. } if *name == PROXY_NAME_LABEL => finding.graded(Severity::Warning),
+            _ => finding,
+        }
+    };
+    settings.map(finding).collect()
 }

@@ -63,6 +63,7 @@ mod set_apart;
 mod several_listings;
 mod shell;
 mod starting;
+mod tables_beside_rules;
 mod verify;
 mod watch;
 mod without_ipv6;

@@ -337,5 +337,5 @@ fn node(words: &[String]) -> Option<Value> {
     if let Some(address) = address {
         node["status"]["addresses"] = json!([{"type": "InternalIP", "address": address}]);
     }
-    Some(node)
+    Some(marked(node, false))
 }

@@ -1,6 +1,6 @@
 //! Endpoints that only objects list, of Services whose rules lead to those of their own node: cluster IPs with policy Local.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, SocketAddr};
 
 use svclab_rules::infer::InferredPort;
@@ -34,6 +34,20 @@ pub(super) fn add_elsewhere(dumps: &mut [Dump], objects: &Objects) {
             port.endpoints.extend(of_port);
         }
     }
+}
+
+/// The endpoints in rules for cluster IPs with policy Local, by Service: kube-proxy uses no others that are on the rules' own nodes.
+pub(super) fn in_local_rules(dumps: &[Dump]) -> BTreeMap<String, BTreeSet<IpAddr>> {
+    let shows_all = |port: &&InferredPort| {
+        let is_shown = !port.local.is_empty() || port.has_endpoints_elsewhere;
+        port.is_internal_local && is_shown && port.hidden_endpoints == 0 && port.unshown_endpoints.is_empty()
+    };
+    let mut all: BTreeMap<String, BTreeSet<IpAddr>> = BTreeMap::new();
+    for port in dumps.iter().flat_map(|dump| &dump.inferred.ports).filter(shows_all) {
+        let own = port.endpoints.iter().chain(&port.local).map(SocketAddr::ip);
+        all.entry(port.service.to_string()).or_default().extend(own);
+    }
+    all
 }
 
 fn sockets(endpoint: &ListedEndpoint<'_>) -> Vec<SocketAddr> {

@@ -25,8 +25,9 @@ mod settings;
 mod shown_nodes;
 mod surroundings;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io;
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -42,11 +43,11 @@ pub(super) use self::surroundings::HERE;
 use self::surroundings::Surroundings;
 use super::accessors::own_name as name_of;
 use super::endpoint_nodes::{assign_nodes, unassign_non_local};
-use super::merge::Objects;
+use super::merge::{Extent, Objects};
 use super::named_endpoints::with_their_pods;
 use super::objects::{Around, Assumed, Deviation, file_name, own_name};
 use super::service_ports::leave_out_unshown;
-use super::{Assumption, readiness};
+use super::{Assumption, node_tables, readiness};
 use crate::input::{Diagnostics, Span};
 use crate::scenario::{Install, Note, OtherRules, Place, Scenario, Tests, cluster, parse_with};
 use crate::text::{counted, list, one_line};
@@ -63,6 +64,7 @@ use crate::text::{counted, list, one_line};
 /// Services of which no lab can be built.
 pub(super) fn from_dumps(sides: &[(Vec<Dump>, &Path)], objects: &Objects) -> Result<Vec<Assumed>, Diagnostics> {
     let mut dumps = Dump::merged(sides.iter().flat_map(|(dumps, _)| dumps));
+    let local = listed::in_local_rules(&dumps);
     listed::add_elsewhere(&mut dumps, objects);
     let dumps = &*dumps;
     let path = sides.first().map_or(Path::new(""), |(_, path)| path);
@@ -74,7 +76,7 @@ pub(super) fn from_dumps(sides: &[(Vec<Dump>, &Path)], objects: &Objects) -> Res
     let mode = dumps.first().map(Dump::mode).unwrap_or_default();
     let shown = objects::objects(&inferred, &surroundings, mode);
     let mut notes = Vec::new();
-    let all = joined(objects, shown, (dumps, &surroundings), &inferred, &mut notes);
+    let all = joined(objects, shown, (dumps, &surroundings, &local), &inferred, &mut notes);
     let listed = all.to_string();
     let (name, itself) = (file_name(path), own_name(path));
     let objects_name = format!("the objects assumed of {name}");
@@ -222,7 +224,7 @@ fn node_names(objects: &Objects) -> impl Iterator<Item = String> + '_ {
 fn joined(
     objects: &Objects,
     shown: Value,
-    (dumps, around): (&[Dump], &Surroundings),
+    (dumps, around, local): (&[Dump], &Surroundings, &BTreeMap<String, BTreeSet<IpAddr>>),
     inferred: &Inferred,
     notes: &mut Vec<Assumption>,
 ) -> Value {
@@ -262,8 +264,17 @@ fn joined(
         let names = list(&unserved, MAX_NAMED);
         notes.push(format!("left out, because nothing shows whether they have endpoints: {names}").into());
     }
-    notes.extend(readiness::assume(&mut all, inferred).into_iter().map(Assumption::Assumed));
-    all.complete(shown, inferred, (dumps.iter().all(Dump::is_whole), &around.made_up()), notes);
+    let nodes = all.nodes_of_pods();
+    let is_here = |ip: IpAddr| {
+        let node = nodes.get(&ip).map_or_else(|| around.node_of(ip), String::as_str);
+        dumps.iter().any(|dump| dump.node == node)
+    };
+    let is_left_out =
+        |service: &str, ip: IpAddr| local.get(service).is_some_and(|own| !own.contains(&ip)) && is_here(ip);
+    notes.extend(readiness::assume(&mut all, inferred, is_left_out).into_iter().map(Assumption::Assumed));
+    let extent = Extent { is_whole: dumps.iter().all(Dump::is_whole), made_up: &around.made_up(), is_here: &is_here };
+    all.complete(shown, inferred, &extent, notes);
+    notes.extend(node_tables::add_addresses(&mut all).map(Assumption::Assumed));
     all.repair();
     all.list()
 }

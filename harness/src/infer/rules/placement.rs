@@ -105,10 +105,13 @@ fn endpoints_of_rules_alone(shown: &Objects, all: &Objects) -> BTreeSet<IpAddr> 
 /// Gives a node the addresses and ranges of a machine that it lacks.
 fn complete(all: &mut Objects, machine: &Machine, known: Option<&Known>, others: &[IpAddr]) {
     let Some(known) = known else { return };
+    let taken: BTreeSet<IpAddr> = all.nodes.iter().flat_map(node_ips).collect();
     let Some(node) = all.nodes.iter_mut().find(|node| own_name(node) == known.name) else { return };
+    // Objects show a node's first addresses: one that serves node ports may be another one.
+    let is_same = machine.addresses.iter().any(|ip| known.addresses.contains(ip));
     for ip in &machine.addresses {
         let has_family = node_ips(node).iter().any(|own| Family::of(*own) == Family::of(*ip));
-        if !has_family {
+        if !has_family || is_same && !known.addresses.contains(ip) && !taken.contains(ip) {
             let own = json!({"type": "InternalIP", "address": ip});
             match node["status"]["addresses"].as_array_mut() {
                 Some(list) => list.push(own),

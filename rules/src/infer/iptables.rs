@@ -403,10 +403,11 @@ impl<'a> Reader<'a> {
         cluster_ips.give(&mut ports);
         ports.iter_mut().for_each(|(hash, port)| port.has_unshown_source_ranges &= !firewalls.contains(hash));
         give_health_checks(&mut ports, health_checks);
-        for (hash, port) in ports.iter_mut().filter(|(hash, _)| served.contains(hash) && !rejected.contains(hash)) {
-            if port.endpoints.is_empty() && port.local.is_empty() {
+        for (hash, port) in ports.iter_mut().filter(|(_, port)| port.endpoints.is_empty() && port.local.is_empty()) {
+            // The rule that leads to the chain may not be shown.
+            port.has_endpoints_elsewhere |= dropped.contains(hash);
+            if served.contains(hash) && !rejected.contains(hash) {
                 port.unshown_endpoints.insert(family);
-                port.has_endpoints_elsewhere |= dropped.contains(hash);
             }
         }
         let mut ports: Vec<InferredPort> = ports.into_values().collect();

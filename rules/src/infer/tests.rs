@@ -96,6 +96,17 @@ fn a_dropped_address_is_external(#[case] verdict: &str, #[case] more: &str, #[ca
     assert_eq!(port.is_internal_local, verdict == "drop" && !more.is_empty());
 }
 
+/// A chain that drops says by itself that all endpoints are on other nodes.
+#[test]
+fn a_chain_that_drops_is_enough_to_place_endpoints_elsewhere() {
+    let text = "*nat\n:KUBE-XLB-CDGGSHYLG3RE2FKL -\n\
+        -A KUBE-XLB-CDGGSHYLG3RE2FKL -m comment --comment \"default/web:http has no local endpoints\" -j KUBE-MARK-DROP\n\
+        COMMIT\n";
+    let shown = parse(text, Family::Ipv4).expect("rules").rules.infer();
+    let [port] = shown.ports.as_slice() else { panic!("{shown:?}") };
+    assert!(port.has_endpoints_elsewhere && port.unshown_endpoints.is_empty(), "{port:?}");
+}
+
 /// The text may end before the map of Services: an address that is left over is that of the Service that has none.
 #[rstest]
 #[case::one("fd00:96::10", &["fd00:96::10"])]

@@ -92,6 +92,8 @@ pub struct Piece {
     pub(crate) contents: Contents,
     /// How lines were changed to be read.
     pub(crate) repairs: Vec<RepairCount>,
+    /// The line of kube-proxy's log that shows these rules because they could not be loaded.
+    pub(crate) failed_to_load: Option<usize>,
 }
 
 /// What a piece says.
@@ -349,6 +351,13 @@ impl Evidence {
             _ => false,
         };
         self.pieces.iter().find(is_own)
+    }
+
+    /// Returns the rules that kube-proxy failed to load, if there are no others: of those, nothing is known of the node's.
+    pub(crate) fn rules_not_loaded(&self) -> Option<&Piece> {
+        let mut all = self.pieces.iter().filter(|piece| piece.contents.rules() > 0).peekable();
+        let first = all.peek().copied();
+        all.all(|piece| piece.failed_to_load.is_some()).then_some(first)?
     }
 
     /// How many rules all pieces have.

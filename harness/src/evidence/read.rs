@@ -13,6 +13,7 @@ use super::format::{self, Block, Context};
 use super::heading;
 use super::joined_lines::split;
 use super::line::{Line, is_sentence, lines};
+use super::logged::Complaint;
 use super::loops;
 use super::model::{Contents, Evidence, Format, Piece, Stretch};
 use super::prefixes::peel;
@@ -36,6 +37,19 @@ const FIRST_PART: usize = 8 << 20;
 pub fn read(text: &str) -> Evidence {
     read_up_to(text, Limits { pieces: MAX_PIECES, unread: MAX_UNREAD, first_part: FIRST_PART })
 }
+
+/// Reads a text that is one of several, of which others are read already: the limits are those of all of them, but each is read up to its first
+/// few lines that cannot be read.
+pub(super) fn read_next(text: &str, others: &Evidence) -> Evidence {
+    let left = |most: usize, used: usize, least: usize| most.saturating_sub(used).max(least);
+    let pieces = left(MAX_PIECES, others.pieces.len(), MIN_PIECES);
+    let unread = left(MAX_UNREAD, others.unread.len(), MIN_UNREAD);
+    read_up_to(text, Limits { pieces, unread, first_part: FIRST_PART })
+}
+
+/// The pieces and the lines that cannot be read of a file that are kept, however many others have.
+const MIN_PIECES: usize = 1_000;
+const MIN_UNREAD: usize = 100;
 
 /// How much of a text is read.
 #[derive(Debug, Clone, Copy)]
@@ -127,9 +141,23 @@ fn whole(text: &str) -> Option<Evidence> {
         heading: None,
         contents,
         repairs: Vec::new(),
+        failed_to_load: None,
     };
     Some(Evidence { pieces: vec![piece], legacy_warnings: warnings::of_legacy(text), ..Evidence::default() })
 }
+
+/// Returns the line of the failure because of which kube-proxy's log shows rules: they follow it, without a command and without iptables-save's
+/// own heading.
+fn failure_before(log: &Piece, rules: &Piece, first_line: &str) -> Option<usize> {
+    let Contents::Log { failures, .. } = &log.contents else { return None };
+    let last = failures.last().filter(|failure| failure.complaint == Complaint::Sync)?;
+    let is_plain = rules.command.is_none() && !first_line.trim_start().starts_with('#');
+    let is_next = rules.first.saturating_sub(last.line) <= MAX_BETWEEN;
+    (matches!(rules.contents, Contents::Iptables { .. }) && is_plain && is_next).then_some(last.line)
+}
+
+/// The most lines from that of a failure to the rules that kube-proxy tried to load: the rest of the message, and `Rules:`.
+const MAX_BETWEEN: usize = 4;
 
 struct Reader {
     evidence: Evidence,
@@ -272,7 +300,10 @@ impl Reader {
             None => (None, None),
         };
         let heading = self.heading.clone();
-        self.evidence.pieces.push(Piece { file: None, format, first, last, command, host, heading, contents, repairs });
+        let mut piece =
+            Piece { file: None, format, first, last, command, host, heading, contents, repairs, failed_to_load: None };
+        piece.failed_to_load = self.evidence.pieces.last().and_then(|log| failure_before(log, &piece, &lines[0].text));
+        self.evidence.pieces.push(piece);
     }
 
     /// The text ends within code: what a filter would have selected after its last line is not known.

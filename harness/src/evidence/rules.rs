@@ -72,7 +72,10 @@ type Output = FileLine;
 fn joined(evidence: &Evidence, shortened: &BTreeSet<Output>) -> Vec<NodeRules> {
     let mut all: Vec<NodeRules> = Vec::new();
     let mut joiners: Vec<ExcerptMerger> = Vec::new();
-    for piece in evidence.pieces.iter().filter(|piece| evidence.original(piece).is_none()) {
+    let has_others = evidence.rules_not_loaded().is_none();
+    let is_node_s =
+        |piece: &&Piece| evidence.original(piece).is_none() && !(piece.failed_to_load.is_some() && has_others);
+    for piece in evidence.pieces.iter().filter(is_node_s) {
         match &piece.contents {
             Contents::Iptables { rules, coverage, rounded_digits, cut, .. } if !rules.rules.tables.is_empty() => {
                 let mut coverage = coverage.clone();

@@ -9,7 +9,7 @@ use super::archive::{Kind, unpack, unpack_in_folder, unpack_path};
 use super::collected::{Collected, Visit};
 use super::families;
 use super::model::{Evidence, HostName, Piece, Release, Stretch};
-use super::read::read;
+use super::read::{read, read_next};
 use super::unread::Unread;
 use crate::input::{FILE_BYTES, STANDARD_INPUT, read_argument, read_bytes, text_of_bytes};
 use crate::text::{printable, reason};
@@ -101,7 +101,8 @@ pub fn from_source(source: Source) -> Result<Evidence, SourceError> {
     visit(source, &mut |name, text| match (name, text) {
         (None, Ok(text)) => evidence = read_file(&path, &text),
         (Some(name), Ok(text)) => {
-            evidence.add(name, read(&text));
+            let next = read_next(&text, &evidence);
+            evidence.add(name, next);
             evidence.add_host_name(name, &text);
         }
         (name, Err(reason)) => {

@@ -84,7 +84,7 @@ pub(super) fn is_control_plane(node: &Value) -> bool {
 }
 
 /// The addresses of a node.
-pub(super) fn node_ips(node: &Value) -> Vec<IpAddr> {
+pub(crate) fn node_ips(node: &Value) -> Vec<IpAddr> {
     let listed = node["status"]["addresses"].as_array().into_iter().flatten();
     listed.filter_map(|one| one["address"].as_str()?.parse().ok()).collect()
 }

@@ -88,6 +88,13 @@ pub fn from_evidence(
         );
         assumed.assumptions.insert(0, words.into());
     }
+    if let Some(piece) = evidence.rules_not_loaded() {
+        let words = format!(
+            "the rules from line {} on are those that kube-proxy failed to load, as its log says: those that the node has are unknown",
+            piece.first
+        );
+        assumed.assumptions.insert(0, words.into());
+    }
     assumed.assumptions.extend(notes);
     // It is printed without `-v`, too.
     assumed.assumptions.splice(0..0, too_many.map(Assumption::Assumed));
@@ -159,7 +166,7 @@ fn around(sides: &[(Vec<Dump>, &Path)], objects: &Objects) -> Result<Vec<Assumed
     let of = |objects: &Objects| match has_rules {
         false => {
             let mut all = objects.clone();
-            all.repair();
+            let left_out = all.repair();
             let near = configured_ranges(&objects.configurations);
             let of_tables = readiness::assume(&mut all, &Inferred::default(), |_, _| false);
             let unlisted = unlisted::add(&mut all, &near);
@@ -176,6 +183,7 @@ fn around(sides: &[(Vec<Dump>, &Path)], objects: &Objects) -> Result<Vec<Assumed
                 let configured = configure(cluster, &objects.configurations);
                 let defaults = defaults(cluster, objects).chain(configured);
                 assumed.assumptions.extend(defaults.map(Assumption::Assumed));
+                assumed.assumptions.extend(left_out.clone());
                 assumed.assumptions.extend(objects.cut_tables().map(Assumption::Assumed));
                 assumed.assumptions.extend(of_tables.iter().cloned().map(Assumption::Assumed));
                 assumed.assumptions.extend(unlisted.iter().cloned().map(Assumption::Assumed));
@@ -231,7 +239,7 @@ fn around(sides: &[(Vec<Dump>, &Path)], objects: &Objects) -> Result<Vec<Assumed
 fn without_invalid(objects: &Objects) -> (Objects, Vec<(String, String)>) {
     let why = |service: &Value| {
         let mut one = Objects { services: vec![service.clone()], ..Objects::default() };
-        one.repair();
+        let _left_out = one.repair();
         let read = cluster(&one.list().to_string(), Path::new("service"), ProxyConfig::default());
         read.err()?.errors.first().map(|error| error.message.clone())
     };

@@ -313,25 +313,27 @@ impl Objects {
         }
     }
 
-    /// Makes up what objects need that tables leave out: names of ports, nodes of pods, ranges of nodes.
-    pub(super) fn repair(&mut self) {
+    /// Makes up what objects need that tables leave out: names of ports, nodes of pods, ranges of nodes. Returns the pods that are left out, in words.
+    pub(super) fn repair(&mut self) -> Option<Assumption> {
         self.services.iter_mut().for_each(name_ports);
         self.align_endpoints();
         if !self.has_machines() {
-            return;
+            return None;
         }
         let known: BTreeSet<String> = self.nodes.iter().map(own_name).collect();
         let named: BTreeSet<String> =
             self.pods.iter().filter_map(|pod| pod["spec"]["nodeName"].as_str().map(str::to_owned)).collect();
         let new = named.difference(&known);
         self.nodes.extend(new.map(|name| json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})));
-        self.mark_host_network();
+        let left_out = self.mark_host_network();
         self.assign_ranges();
         self.add_pods();
+        let words = || format!("left out, because another pod has the same address: {}", list(&left_out, SHOWN));
+        (!left_out.is_empty()).then(|| Assumption::Contradiction(words()))
     }
 
-    /// Pods with their node's address are in its network.
-    fn mark_host_network(&mut self) {
+    /// Pods with their node's address are in its network. Of other pods with one address, the first is kept; the others are returned.
+    fn mark_host_network(&mut self) -> Vec<String> {
         let mut addresses: BTreeMap<IpAddr, String> =
             self.nodes.iter().flat_map(|node| node_ips(node).into_iter().map(|ip| (ip, own_name(node)))).collect();
         let mut users: BTreeMap<(IpAddr, String), usize> = BTreeMap::new();
@@ -354,6 +356,7 @@ impl Objects {
             }
         }
         let mut known: BTreeSet<IpAddr> = addresses.keys().copied().collect();
+        let mut left_out = Vec::new();
         self.pods.retain_mut(|pod| {
             let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
             let own = ips(pod);
@@ -362,8 +365,11 @@ impl Objects {
                 return true;
             }
             // One of two machines with the same address is gone by now.
-            own.iter().all(|ip| known.insert(*ip))
+            let is_first = own.iter().all(|ip| known.insert(*ip));
+            left_out.extend((!is_first && pod["status"]["phase"] == "Running").then(|| name(pod)));
+            is_first
         });
+        left_out
     }
 
     fn assign_ranges(&mut self) {

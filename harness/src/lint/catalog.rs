@@ -23,7 +23,7 @@ const SAVE: &str = "the whole output of `iptables-save` on that node";
 const SLICES: &str = "`kubectl get endpointslices,pods -o wide` of the namespace, taken at the same time as the rules";
 
 /// All kinds.
-pub const CATALOG: [Entry; 60] = [
+pub const CATALOG: [Entry; 61] = [
     entry_of("dnat-protocol", Error, "", "`kubectl get service NAME -o yaml` and the unedited rules"),
     entry_of("dnat-source", Error, "kubernetes/kubernetes#45790", "the rules as `iptables-save` prints them, unedited"),
     entry_of(
@@ -154,6 +154,7 @@ pub const CATALOG: [Entry; 60] = [
     ),
     entry_of("cni-masquerade", Info, "flannel-io/flannel#1679", "the CNI plugin's configuration"),
     entry_of("no-masquerade", Info, "kubernetes/kubernetes#124587", "kube-proxy's `clusterCIDR` and `detectLocalMode`"),
+    entry_of("pod-address", Warning, "", "`ip route` on both nodes, and the ranges that the CNI plugin has given them"),
     entry_of(
         "cidr-mismatch",
         Warning,

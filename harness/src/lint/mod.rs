@@ -27,6 +27,7 @@ mod names;
 mod node_ports;
 mod objects;
 mod page;
+mod pods;
 mod policy;
 mod port_names;
 mod portless;
@@ -75,6 +76,7 @@ pub fn lint(evidence: &Evidence) -> Vec<Finding> {
         backends::find,
         objects::find,
         unready_pods::find,
+        pods::find,
         connections::find,
         settings::find,
         programs::find,

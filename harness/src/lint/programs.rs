@@ -18,7 +18,15 @@ const PASSING: [&str; 2] = ["xtables lock", "Resource temporarily unavailable"];
 /// What kube-proxy's log says it could not write.
 fn failures(view: &View<'_>) -> Vec<Finding> {
     let of_piece = |piece: &'_ Piece| match &piece.contents {
-        Contents::Log { failures, .. } => repeated(failures).iter().map(|all| failure(piece, all)).collect(),
+        Contents::Log { failures, .. } => {
+            let tried = |all: &[&Failure]| {
+                let of_failure = |rules: &&Piece| {
+                    rules.file == piece.file && all.iter().any(|one| rules.failed_to_load == Some(one.line))
+                };
+                view.evidence.pieces.iter().find(of_failure).map(|rules| rules.first)
+            };
+            repeated(failures).iter().map(|all| failure(piece, all, tried(all))).collect()
+        }
         _ => Vec::new(),
     };
     view.evidence.pieces.iter().flat_map(of_piece).collect()
@@ -43,7 +51,8 @@ fn without_digits(text: &str) -> impl Iterator<Item = char> {
     text.chars().filter(|letter| !letter.is_ascii_digit())
 }
 
-fn failure(piece: &Piece, all: &[&Failure]) -> Finding {
+/// The finding of equal failures; `tried` is the line from which on the log shows the rules that it could not write.
+fn failure(piece: &Piece, all: &[&Failure], tried: Option<usize>) -> Finding {
     let failure = all[0];
     let place = Place { file: piece.file.clone(), line: failure.line };
     let reason = if failure.why.is_empty() { String::new() } else { format!(": {}", shortened(&failure.why)) };
@@ -55,7 +64,10 @@ fn failure(piece: &Piece, all: &[&Failure]) -> Finding {
     let said = || format!("kube-proxy reports{again}: {what}");
     match failure.complaint {
         Complaint::Sync => {
-            let message = format!("kube-proxy could not write its rules{again}: {what}{reason}");
+            let shown =
+                tried.map(|first| format!("; the rules from line {first} on are these: the node does not have them"));
+            let message =
+                format!("kube-proxy could not write its rules{again}: {what}{reason}{}", shown.unwrap_or_default());
             let passes = PASSING.iter().any(|words| failure.why.contains(words));
             let severity = if passes { Severity::Warning } else { Severity::Error };
             let effect = "until kube-proxy succeeds, the node has the rules of an earlier time, or none: changes of Services and endpoints have no effect there";

@@ -1,7 +1,5 @@
 //! Rules around those of Services: what precedes them, and the marks and masquerading that they depend on.
 
-use std::collections::HashSet;
-
 use svclab_rules::iptables::{ChainKind, OLDER, Rule, TableName, Target};
 
 use super::finding::Finding;
@@ -128,10 +126,9 @@ fn off_cluster(tables: Tables<'_>, rules: &[Placed<'_>]) -> Vec<Finding> {
     let mut found = Vec::new();
     let is_cluster_ip = |rule: &Rule| rule.comment().is_some_and(|comment| comment.ends_with("cluster IP"));
     let leads = |rule: &Rule, to: &str| rule.next_chain().is_some_and(|next| **next == *to);
-    let portals = rules.iter().filter(|placed| {
+    let mut portals = rules.iter().filter(|placed| {
         is_cluster_ip(placed.rule) && placed.rule.next_chain().is_some_and(|next| ChainKind::Service.is_of(next))
     });
-    let mut portals = portals;
     let first = portals.next();
     let marking: Vec<&Placed<'_>> =
         rules.iter().filter(|placed| is_cluster_ip(placed.rule) && leads(placed.rule, "KUBE-MARK-MASQ")).collect();
@@ -143,35 +140,6 @@ fn off_cluster(tables: Tables<'_>, rules: &[Placed<'_>]) -> Vec<Finding> {
         let effect =
             "other hosts and node processes reach a cluster IP only where the reply comes back through this node";
         found.push(Finding::new("no-masquerade", tables.place(placed.line), message, effect));
-    }
-    // A range that contains only some endpoints is not that of the pods, unless it is the node's own.
-    let ranges: HashSet<String> = marking
-        .iter()
-        .filter_map(|placed| placed.rule.source.as_ref().filter(|source| source.negated))
-        .map(|source| format!("{:?}", source.value))
-        .collect();
-    let range = marking.iter().find_map(|placed| {
-        match placed.rule.source.as_ref().filter(|source| source.negated).map(|source| &source.value) {
-            Some(svclab_rules::iptables::Network::Prefix(range)) => Some((*placed, *range)),
-            _ => None,
-        }
-    });
-    if let Some((placed, range)) = range.filter(|_| ranges.len() == 1) {
-        let endpoints: Vec<std::net::IpAddr> = rules
-            .iter()
-            .filter(|own| ChainKind::Endpoint.is_of(&own.chain.name))
-            .filter_map(|own| match &own.rule.target {
-                Some(Target::Dnat(nat)) => nat.addresses.map(|(address, _)| address),
-                _ => None,
-            })
-            .collect();
-        let inside = endpoints.iter().filter(|ip| range.contains(*ip)).count();
-        // Endpoints on the hosts' network are outside; most of them are not.
-        if endpoints.len() >= 3 && inside == 0 {
-            let message = format!("no endpoint is in {range}, which kube-proxy takes for the range of pods");
-            let effect = "all connections of pods to cluster IPs are masqueraded: network policies and servers see a node's address";
-            found.push(Finding::new("cidr-mismatch", tables.place(placed.line), message, effect));
-        }
     }
     found
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use serde_json::Value;
-use svclab_rules::infer::{Infer, InferredPort};
+use svclab_rules::infer::{Infer, Inferred, InferredPort, InferredProxy};
 use svclab_rules::iptables::{self, Chain, Rule, TableName};
 use svclab_rules::ruleset::Rules;
 
@@ -18,6 +18,8 @@ pub(super) struct View<'e> {
     pub(super) nodes: &'e [NodeRules],
     /// The service ports that the rules of each node show.
     pub(super) ports: Vec<Vec<InferredPort>>,
+    /// What they show of kube-proxy's configuration.
+    pub(super) proxies: Vec<InferredProxy>,
     /// In the namespaces that the evidence shows.
     objects: Vec<(Place, Cow<'e, Value>)>,
     pub(super) connections: Vec<(Place, &'e Connection)>,
@@ -28,12 +30,13 @@ pub(super) struct View<'e> {
 
 impl<'e> View<'e> {
     pub(super) fn of(evidence: &'e Evidence, nodes: &'e [NodeRules], deviations: Option<&'e [Deviation]>) -> Self {
-        let ports: Vec<Vec<InferredPort>> = nodes.iter().map(|node| node.rules.infer().ports).collect();
+        let inferred = nodes.iter().map(|node| node.rules.infer()).map(|Inferred { ports, proxy }| (ports, proxy));
+        let (ports, proxies): (Vec<Vec<InferredPort>>, Vec<InferredProxy>) = inferred.unzip();
         let shown = shown_objects(evidence, || ports.concat());
         let place = |piece: &Piece| Place { file: piece.file.clone(), line: piece.first };
         let objects = shown.into_iter().map(|(piece, object)| (place(piece), object)).collect();
         let (connections, settings) = (Vec::new(), Vec::new());
-        let mut view = Self { evidence, nodes, ports, objects, connections, settings, deviations };
+        let mut view = Self { evidence, nodes, ports, proxies, objects, connections, settings, deviations };
         for piece in &evidence.pieces {
             let place = |line: usize| Place { file: piece.file.clone(), line };
             if let Contents::Connections(entries) = &piece.contents {

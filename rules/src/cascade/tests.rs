@@ -327,8 +327,8 @@ fn numgen_is_even_but_for_one_draw_of_four_thousand_million() {
 
 #[test]
 fn lots_that_are_not_understood_are_no_even_shares() {
-    let by_turns = r#"{"vmap": {"key": {"numgen": {"mode": "inc", "mod": 1, "offset": 0}}, "data": {"set": [[0, {"drop": null}]]}}}"#;
-    let cascades = table(by_turns);
+    let by_hash = r#"{"vmap": {"key": {"jhash": {"mod": 1, "expr": {"payload": {"protocol": "ip", "field": "saddr"}}}}, "data": {"set": [[0, {"drop": null}]]}}}"#;
+    let cascades = table(by_hash);
     assert_eq!((cascades[0].assessment(), cascades[0].unknown[0].rule), (Assessment::Unknown, 1));
 }
 

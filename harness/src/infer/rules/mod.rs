@@ -275,6 +275,6 @@ fn joined(
     let extent = Extent { is_whole: dumps.iter().all(Dump::is_whole), made_up: &around.made_up(), is_here: &is_here };
     all.complete(shown, inferred, &extent, notes);
     notes.extend(node_tables::add_addresses(&mut all).map(Assumption::Assumed));
-    all.repair();
+    notes.extend(all.repair());
     all.list()
 }

@@ -274,9 +274,21 @@ DNAT       udp  --  anywhere             anywhere             udp to:100.32.64.2
 fn nftables(rule: &str) -> String {
     let file = "../rules/tests/golden/node-hints/v1.33-nftables/nft-ruleset.txt";
     let text = std::fs::read_to_string(file).unwrap();
-    let sound = "numgen random mod 1 vmap { 0 : goto endpoint-BW42SQEO-default/unready/tcp/http__10.244.2.15/8080 }";
-    assert!(text.contains(sound));
-    text.replacen(sound, rule, 1)
+    assert!(text.contains(SOUND));
+    text.replacen(SOUND, rule, 1)
+}
+
+const SOUND: &str =
+    "numgen random mod 1 vmap { 0 : goto endpoint-BW42SQEO-default/unready/tcp/http__10.244.2.15/8080 }";
+
+/// A map without a chain balances nothing: that it has no value for most numbers is no defect of its own.
+#[test]
+fn what_a_rule_before_the_balancing_drops_is_lost() {
+    let found = lint(&read(&nftables(&format!("numgen random mod 10 vmap {{ 0 : drop }}\n\t\t{SOUND}"))));
+    let errors = found.iter().filter(|finding| finding.severity == Severity::Error);
+    let errors: Vec<(&str, &str)> = errors.map(|finding| (finding.id, &*finding.message)).collect();
+    let [("broken-balancing", message)] = errors[..] else { panic!("{found:?}") };
+    assert!(message.contains("10.000000 %") && message.contains("are dropped"), "{message}");
 }
 
 #[rstest]

@@ -141,7 +141,10 @@ fn chance<T>(numgen: &Numgen<T>, choice: usize) -> Option<Chance> {
 /// Returns how many numbers of a statement's `numgen` have no value, and the modulus.
 pub(super) fn gap(statement: &Statement) -> Option<(u32, u32)> {
     let (lacking, of) = match statement {
-        Statement::Balance(chains) => (chains.without_value(), chains.modulus),
+        // Without a chain it balances nothing.
+        Statement::Balance(verdicts) if verdicts.iter().any(|verdict| verdict.chain().is_some()) => {
+            (verdicts.without_value(), verdicts.modulus)
+        }
         Statement::BalanceDnat(addresses) => (addresses.without_value(), addresses.modulus),
         _ => return None,
     };

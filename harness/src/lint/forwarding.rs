@@ -179,6 +179,23 @@ mod tests {
         assert_eq!(ids(&text).contains(&"forward-drop"), expected, "{:?}", ids(&text));
     }
 
+    /// Lines of a filter have no heading of a table; without its command, others may have been left out.
+    #[rstest]
+    #[case::command("$ iptables-save | grep FORWARD\n", "", true)]
+    #[case::no_command("", "", false)]
+    #[case::another_program("$ iptables-save | grep FORWARD\n", "-A FORWARD -j DOCKER-USER\n", false)]
+    #[case::accepted("", "-A FORWARD -s 10.244.0.0/16 -j ACCEPT\n", false)]
+    #[case::other_filter("$ iptables-save | grep kubernetes\n", "", false)]
+    fn a_policy_drop_is_found_in_lines_of_a_filter(#[case] before: &str, #[case] more: &str, #[case] expected: bool) {
+        let text = format!(
+            "{before}:FORWARD DROP [12:720]\n\
+             -A FORWARD -m comment --comment \"kubernetes forwarding rules\" -j KUBE-FORWARD\n{more}\
+             :KUBE-FORWARD - [0:0]\n-A KUBE-FORWARD -m conntrack --ctstate INVALID -j DROP\n\
+             -A KUBE-FORWARD -m comment --comment \"kubernetes forwarding rules\" -m mark --mark 0x4000/0x4000 -j ACCEPT\n"
+        );
+        assert_eq!(ids(&text).contains(&"forward-drop"), expected, "{:?}", ids(&text));
+    }
+
     /// kubernetes#89632: what other programs accept for their own bridges lets no packet of a pod pass.
     #[rstest]
     #[case::docker("", true)]

@@ -91,10 +91,11 @@ pub(super) fn dumps(
         renamed.extend(words);
         renamed.extend(meant(&mut dump.inferred, &pods));
         renamed.extend(hairpins::assign(&mut dump.inferred, objects));
-        dump.renamed = changed;
+        // The first name counts: that of an endpoint whose address is made up is in the rules.
+        dump.renamed = unshown.iter().filter_map(|one| Renamed::for_endpoint(&dump.inferred, one)).collect();
+        dump.renamed.extend(changed);
         dump.parts.iter_mut().for_each(|part| unshown::remove(&unshown, part));
         dump.renamed.extend(endpoint_chains(&dump.inferred, &dump.parts));
-        dump.renamed.extend(unshown.iter().filter_map(|one| Renamed::for_endpoint(&dump.inferred, one)));
     }
     notes.extend(renamed.into_iter().map(Assumption::Assumed));
     let sources = dumps.iter().flat_map(|dump| dump.inferred.proxy.local_sources.clone()).collect();

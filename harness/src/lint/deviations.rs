@@ -7,14 +7,12 @@ use serde_json::Value;
 use svclab_rules::cluster::ProxyMode;
 use svclab_rules::compare::{Difference, Fact, Subject};
 use svclab_rules::infer::InferredPort;
-use svclab_rules::iptables::{Rule, TableName};
 
-use super::deviation_places::{fact, is_in, place};
+use super::deviation_places::{fact, place};
 use super::finding::{Finding, Place};
 use super::preempting::preempting;
 use super::severity::Severity;
 use super::view::View;
-use crate::evidence::NodeRules;
 use crate::infer::{Assumed, Assumption, Deviation};
 use crate::text::grouped;
 
@@ -124,19 +122,6 @@ pub(super) fn is_of_shown_ranges(view: &View<'_>, deviation: &Deviation) -> bool
     };
     !view.ports.iter().flatten().any(is_of_balancer)
         && view.objects_of_kind("Service").any(|(_, service)| has_ranges(service))
-}
-
-/// Whether it is the jump from FORWARD to KUBE-EXTERNAL-SERVICES, where INPUT jumps to KUBE-SERVICES instead: up to 1.19, rejections of load
-/// balancers are there (kubernetes#95252). The recordings that 1.18 is modelled by have that change.
-pub(super) fn is_of_older_layout(deviation: &Deviation, nodes: &[NodeRules]) -> bool {
-    let is_jump = matches!(&deviation.finding.difference, Difference::Missing(Fact::Rule(rule))
-        if rule.starts_with("-A FORWARD ") && rule.ends_with("-j KUBE-EXTERNAL-SERVICES"));
-    let jumps = |rule: &Rule| rule.next_chain().is_some_and(|next| **next == *"KUBE-SERVICES");
-    let is_older = |node: &NodeRules| {
-        let tables = node.rules.iptables().filter(|_| is_in(node, deviation));
-        tables.is_some_and(|tables| tables.rules(TableName::Filter, "INPUT").iter().any(jumps))
-    };
-    is_jump && nodes.iter().any(is_older)
 }
 
 /// Whether a rule leads to the node ports of all Services. None does where node ports are served on loopback addresses alone, which the rule

@@ -7,6 +7,7 @@ use std::mem::{Discriminant, discriminant};
 use super::made_up::MadeUp;
 use super::missing_rules::{OmittedRules, is_share};
 use crate::chains::iptables::{NAMING, frontend};
+use crate::chains::nftables::kind_of;
 use crate::cluster::Family;
 use crate::coverage::{Coverage, nft_table};
 use crate::iptables::{self, Chain, Match, Rule, RuleSet, TableName, Target, canonical_key};
@@ -344,6 +345,26 @@ fn complete_table(
                 }
             }
             Some(_) => {}
+        }
+    }
+    correct_hashes(own);
+}
+
+/// Lets elements whose chain is not shown lead to the one that kube-proxy writes for the same service port: the hash in its name may be
+/// made up.
+fn correct_hashes(table: &mut nftables::Table) {
+    let chains: HashSet<String> = table.chains.iter().map(|chain| chain.name.to_string()).collect();
+    let corrected = |name: &str| {
+        let (_, base) = kind_of(name).filter(|_| !chains.contains(name))?;
+        let (_, hashed) = base.split_once('-')?;
+        let own = format!("{}{}-{hashed}", name.strip_suffix(base)?, nftables::name_hash(hashed));
+        chains.contains(&own).then_some(own)
+    };
+    for element in table.sets.iter_mut().flat_map(|set| &mut set.elements) {
+        if let Some(nftables::Verdict::Goto(name)) = &mut element.verdict
+            && let Some(own) = corrected(name)
+        {
+            *name = own.into();
         }
     }
 }

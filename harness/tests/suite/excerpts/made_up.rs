@@ -87,3 +87,24 @@ fn a_text_that_ends_within_the_name_of_an_endpoint() {
         assert_eq!((failures(&assumed), grave(text)), (Vec::new(), Vec::new()), "{said}\n{text}");
     }
 }
+
+/// Names of services with a colon at the end and without, and endpoints of both that nothing but the names of their chains shows.
+const MIXED_NAMES: &str = r#"```
+-A KUBE-NODEPORTS -p tcp -m comment --comment "default/hello-world" -m tcp --dport 30610 -j KUBE-SVC-DZ6LTOHRG6HQWHYE
+-A KUBE-SVC-DZ6LTOHRG6HQWHYE -m comment --comment "default/hello-world" -m statistic --mode random --probability 0.50000000000 -j KUBE-SEP-ZI6BFS3EG32KA2XC
+-A KUBE-SVC-DZ6LTOHRG6HQWHYE -m comment --comment "default/hello-world" -j KUBE-SEP-65EI7GDZIRLR2RCT
+-A KUBE-SEP-ZI6BFS3EG32KA2XC -s 10.42.0.4/32 -m comment --comment "default/hello-world" -j KUBE-MARK-MASQ
+-A KUBE-SEP-ZI6BFS3EG32KA2XC -p tcp -m comment --comment "default/hello-world" -m tcp -j DNAT --to-destination 10.42.0.4:8080
+-A KUBE-SERVICES -d 10.0.8.126/32 -p tcp -m comment --comment "default/redis-sa: cluster IP" -m tcp --dport 6379 -j KUBE-SVC-YUZPDSCUOF7FG5LD
+-A KUBE-SVC-YUZPDSCUOF7FG5LD -j KUBE-SEP-F5DCISRHJOTG66JA
+```
+"#;
+
+/// A chain whose endpoint nothing shows keeps its name, whatever name the release writes for its service.
+#[test]
+fn endpoints_that_nothing_shows_of_services_in_both_forms() {
+    let assumed = imported(MIXED_NAMES);
+    let said = assumptions(&assumed).join("\n");
+    assert!(!said.contains("is empty"), "{said}");
+    assert_eq!((failures(&assumed), grave(MIXED_NAMES)), (Vec::new(), Vec::new()), "{said}");
+}

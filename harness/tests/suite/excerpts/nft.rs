@@ -223,3 +223,20 @@ fn a_chain_of_local_endpoints_shows_the_internal_policy(
     let bad: Vec<String> = grave(&text).into_iter().filter(|words| !words.starts_with("rules-not-read")).collect();
     assert_eq!((failures(&assumed), bad), (Vec::new(), Vec::new()));
 }
+
+/// The hash in a name may be made up, as in an article: the text shows no chain of that name.
+#[test]
+fn a_made_up_hash_of_a_chain_that_is_not_shown_is_no_failure() {
+    let text = "table ip kube-proxy {
+\tmap service-ips {
+\t\ttype ipv4_addr . inet_proto . inet_service : verdict
+\t\telements = { 10.96.0.10 . tcp . 80 : goto service-ABCDEFGH-default/web/tcp/http }
+\t}
+
+\tchain services {
+\t\tip daddr . meta l4proto . th dport vmap @service-ips
+\t}
+}
+";
+    assert_eq!((failures(&imported(text)), grave(text)), (Vec::new(), Vec::new()));
+}

@@ -86,6 +86,13 @@ node-1   Ready    <none>   5d    v1.32.1   192.168.10.11   <none>        Ubuntu 
 node-2   Ready    <none>   5d    v1.32.1   192.168.10.12   <none>        Ubuntu 22.04.4 LTS   5.15.0-101-generic   containerd://1.7.2
 ";
 
+const OTHER_ADDRESS: &str = "$ kubectl get nodes -o wide
+NAME     STATUS   ROLES    AGE   VERSION   INTERNAL-IP     EXTERNAL-IP   OS-IMAGE             KERNEL-VERSION       CONTAINER-RUNTIME
+node-1   Ready    <none>   5d    v1.32.1   192.168.10.11   198.18.0.1    Ubuntu 22.04.4 LTS   5.15.0-101-generic   containerd://1.7.2
+node-2   Ready    <none>   5d    v1.32.1   192.168.10.12   <none>        Ubuntu 22.04.4 LTS   5.15.0-101-generic   containerd://1.7.2
+node-3   Ready    <none>   5d    v1.32.1   192.168.10.13   <none>        Ubuntu 22.04.4 LTS   5.15.0-101-generic   containerd://1.7.2
+";
+
 /// Fields that a table has no column for, and endpoints that it does not list.
 #[rstest]
 #[case::ip_mode("loadbalancer-ipmode-proxy", BALANCED, "ipMode Proxy of default/web")]
@@ -93,6 +100,7 @@ node-2   Ready    <none>   5d    v1.32.1   192.168.10.12   <none>        Ubuntu 
 #[case::terminating_here("terminating-local", NONE_READY_HERE, "are taken as terminating: 10.244.1.10")]
 #[case::ended("internal-local-terminating", ENDED, "treated as not ready: 10.244.1.12 of default/some, 10.244.1.14")]
 #[case::one_family("dual-stack", ONE_FAMILY, "addresses of nodes that a table does not show: node-")]
+#[case::other_address("config-nodeport-addresses-two", OTHER_ADDRESS, "nodes from the objects: node-1")]
 fn what_a_table_cannot_show_is_no_defect(
     #[case] recording: &str,
     #[case] tables: &str,

@@ -59,7 +59,7 @@ use crate::infer::{Assumption, Connections, PROXY_NAME_LABEL, from_evidence};
 
 /// All findings, most severe first, those of the same kind in the order of their places.
 pub fn lint(evidence: &Evidence) -> Vec<Finding> {
-    const FAMILIES: [fn(&View<'_>) -> Vec<Finding>; 20] = [
+    const FAMILIES: [fn(&View<'_>) -> Vec<Finding>; 21] = [
         shares::find,
         names::find,
         contradictions::find,

@@ -258,7 +258,10 @@ mod tests {
         let messages: Vec<&str> =
             found.iter().filter(|one| one.id == "endpoints-differ").map(|one| &*one.message).collect();
         let [message] = messages[..] else { panic!("{found:#?}") };
-        assert!(message.ends_with("among the ready ones: 10.244.3.10; ready, but not in the rules: 10.244.3.99"), "{message}");
+        assert!(
+            message.ends_with("among the ready ones: 10.244.3.10; ready, but not in the rules: 10.244.3.99"),
+            "{message}"
+        );
     }
 
     /// A table of EndpointSlices lists those that are not ready, too; what it does not list is no endpoint.

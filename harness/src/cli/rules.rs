@@ -23,7 +23,7 @@ use svclab::infer::{cluster_cidrs, is_allocated};
 use svclab::input::did_you_mean;
 use svclab::input::{is_manifest, read_file, unreadable};
 use svclab::proxy::fit;
-use svclab::scenario::{self, Note, ObjectCluster, Scenario, Tests};
+use svclab::scenario::{self, Install, Note, ObjectCluster, Scenario, Tests};
 use svclab::text::one_line;
 
 /// Print the rules of a node, or compare saved rules with them.
@@ -128,6 +128,9 @@ fn rules(args: &Args, console: &Console) -> Result<Exit, Failure> {
     // Before the rules to compare, which stay: reading objects takes more memory than they do then.
     let mut input = Input::read(path, args, console)?;
     let saved = saved.map(diff::Saved::read).transpose()?;
+    if saved.is_some() {
+        input.leave_out_own_rules(console);
+    }
     if args.mode.is_none() && args.proxy_config.is_none() {
         input.adopt(saved.as_ref().and_then(diff::Saved::mode));
     }
@@ -276,6 +279,19 @@ impl Input {
             Self::Scenario(scenario) => &mut scenario.cluster.proxy,
         };
         proxy.mode = mode.unwrap_or(proxy.mode);
+    }
+
+    /// Leaves out rules that a scenario has instead of kube-proxy's: saved rules are compared with what kube-proxy would write for its
+    /// objects, and an imported scenario has the saved ones themselves.
+    fn leave_out_own_rules(&mut self, console: &Console) {
+        let Self::Scenario(scenario) = self else { return };
+        let before = scenario.rules.len();
+        scenario.rules.retain(|own| own.install != Install::Instead);
+        if scenario.rules.len() < before {
+            console.note(
+                "compared with what kube-proxy writes for the scenario's objects, not with its `install: instead`",
+            );
+        }
     }
 
     fn read(path: &Path, args: &Args, console: &Console) -> Result<Self, Failure> {

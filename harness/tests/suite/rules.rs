@@ -358,6 +358,24 @@ fn what_is_no_rules_of_nftables_is_rejected(#[case] text: &str, #[case] message:
     assert!(printed.contains(message) && printed.contains(place) && printed.contains("help: "), "{}", stderr(&output));
 }
 
+/// An imported scenario has the dump's own rules: the dump is compared with what kube-proxy writes for its objects, not with itself.
+#[test]
+fn an_imported_dump_is_not_compared_with_itself() {
+    let saved = "../rules/tests/golden/nodeport-local/v1.30-iptables/iptables-save.txt";
+    let table = "NAMESPACE  NAME  ENDPOINTS                                            AGE\n\
+                 default    web   10.244.1.10:8080,10.244.2.10:8080,10.244.3.11:8080   1d\n\n";
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+    let saved = std::fs::read_to_string(saved).expect("a recording");
+    std::fs::write(path("dump.txt"), table.to_owned() + &saved).expect("a file");
+    let import = ["dump", "import", "-q", &path("dump.txt"), "-o", &path("whole.yaml")];
+    let imported = Command::new(env!("CARGO_BIN_EXE_svclab")).args(import).status();
+    assert!(imported.expect("svclab starts").success());
+    let output = svclab(&[&path("whole.yaml"), "--diff", &path("dump.txt")]);
+    assert_eq!(output.status.code(), Some(1), "{}", joined(&output));
+    assert!(stdout(&output).contains("10.244.3.10:8080"), "{}", joined(&output));
+}
+
 #[test]
 fn a_diff_needs_a_file() {
     let output = svclab(&[SEED, "--quiet", "--diff", "missing.txt"]);

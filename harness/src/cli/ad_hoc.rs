@@ -2,6 +2,7 @@
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::console::Console;
 use super::inputs::{InputText, input, report_assumptions};
@@ -10,6 +11,7 @@ use svclab::explain::Explanation;
 use svclab::infer::{AdHocProbe, AdHocScenario, Connections, with_ad_hoc_probe};
 use svclab::input::Reach;
 use svclab::run::SCENARIO;
+use svclab::scenario::{OtherRules, Scenario};
 use svclab::text::counted;
 
 /// Reads an input and an ad-hoc probe, and reports assumptions and errors.
@@ -21,9 +23,10 @@ pub(super) fn ad_hoc(
     console: &Console,
 ) -> Result<AdHocScenario, Exit> {
     let read = input(&scenario_of(path)).and_then(|(path, input)| {
-        let InputText { text, assumptions, ignored_rules } = input.into_text(&path, connections)?;
+        let InputText { text, assumptions, ignored_rules, rules } = input.into_text(&path, connections)?;
         let mut ad_hoc = with_ad_hoc_probe(&text, &path, probe, reach)?;
         ad_hoc.scenario.ignored_rules = ignored_rules;
+        place_in_dump(&mut ad_hoc.scenario, &rules);
         ad_hoc.assumptions.splice(0..0, assumptions);
         Ok((ad_hoc, path))
     });
@@ -33,6 +36,19 @@ pub(super) fn ad_hoc(
     })?;
     report_assumptions(&path, &ad_hoc.assumptions, console);
     Ok(ad_hoc)
+}
+
+/// Gives the rules of a dump the places that they have there: the scenario was read from a text made from it, whose lines are others.
+fn place_in_dump(scenario: &mut Scenario, rules: &[OtherRules]) {
+    for own in &mut scenario.rules {
+        let is_it = |dumped: &&OtherRules| {
+            (&dumped.place, dumped.family, dumped.install) == (&own.place, own.family, own.install)
+                && dumped.rules.print() == own.rules.print()
+        };
+        if let Some(dumped) = rules.iter().find(is_it) {
+            own.rules = Arc::clone(&dumped.rules);
+        }
+    }
 }
 
 /// Rejects the number of a path that does not exist.

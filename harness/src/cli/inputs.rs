@@ -9,7 +9,7 @@ use super::{Exit, diagnostics, load};
 use svclab::evidence::{self, Evidence, Format, Source};
 use svclab::infer::{self, Assumed, Assumption, Connections, from_evidence};
 use svclab::input::{self, Diagnostic, Diagnostics, Reach, Span, is_manifest, is_scenario, unreadable};
-use svclab::scenario::{Scenario, Tests, print};
+use svclab::scenario::{OtherRules, Scenario, Tests, print};
 use svclab::text::{counted, one_line, printable};
 
 /// Options of commands that read scenarios.
@@ -46,6 +46,8 @@ pub(super) struct InputText {
     pub(super) assumptions: Vec<Assumption>,
     /// A description of rules in the input that the text does not contain.
     pub(super) ignored_rules: Vec<String>,
+    /// A dump's rules, with their lines there.
+    pub(super) rules: Vec<OtherRules>,
 }
 
 /// Reads an input; returns it with its name in messages; `-` is standard input.
@@ -119,7 +121,7 @@ impl Input {
             Self::Evidence(evidence) => {
                 let Assumed { scenario, assumptions, .. } = from_evidence(&evidence, file, &[], connections)?;
                 let text = print(&scenario, &[], &[]);
-                Ok(InputText { text, assumptions, ignored_rules: scenario.ignored_rules })
+                Ok(InputText { text, assumptions, ignored_rules: scenario.ignored_rules, rules: scenario.rules })
             }
         }
     }

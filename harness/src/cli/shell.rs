@@ -141,7 +141,7 @@ pub(super) fn open_scenario(
 /// Returns the subject of the shell.
 fn subject(args: &Args, console: &Console) -> Result<Subject, Failure> {
     let (path, input) = input(&args.path)?;
-    let InputText { text, assumptions, ignored_rules } = input.into_text(&path, Connections::LeftOut)?;
+    let InputText { text, assumptions, ignored_rules, .. } = input.into_text(&path, Connections::LeftOut)?;
     let mut subject = shell::read(text, path.clone(), args.inputs.reach(), args.step)?;
     subject.scenario.ignored_rules = ignored_rules;
     warn(&subject.scenario.notes, console);

@@ -296,3 +296,23 @@ fn a_conntrack_entry_is_named() {
     let expected = "conntrack entry src=10.244.1.2 dst=10.96.0.10 sport=40000 dport=53 src=10.244.2.9 dst=10.244.1.2 sport=53 dport=40000: ";
     assert!(first.is_some_and(|words| words.starts_with(expected)), "{first:?}");
 }
+
+/// A rule's line is that of the dump, not of the scenario that is made from it.
+#[test]
+fn lines_of_rules_are_those_of_the_dump() {
+    let saved = "../rules/tests/golden/nodeport-local/v1.30-iptables/iptables-save.txt";
+    let saved = std::fs::read_to_string(saved).expect("a recording");
+    let (right, wrong) = ("probability 0.50000000000", "probability 0.33333333349");
+    let text = format!("uneven\n\n{}", saved.replace(right, wrong));
+    let number = 1 + saved.lines().position(|line| line.contains(right)).expect("the rule") + 2;
+    let folder = tempfile::tempdir().expect("a folder");
+    let dump = folder.path().join("dump.txt").to_string_lossy().into_owned();
+    std::fs::write(&dump, text).expect("a file");
+    let from = ["explain", &dump, "--from", "node/worker", "--to", "service/web:80"];
+    for arguments in [&["verify", "--no-lab", &dump][..], &from] {
+        let output = Command::new(env!("CARGO_BIN_EXE_svclab")).args(arguments).output().expect("svclab starts");
+        let page = String::from_utf8_lossy(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(page.contains(&format!("(line {number})")), "no line {number}: {page}{error}");
+    }
+}

@@ -16,6 +16,7 @@
 mod addresses;
 mod chains;
 mod key;
+mod markup;
 mod names;
 mod notation;
 mod scan;

@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use ipnet::IpNet;
 
+use super::markup::{self, is_tag};
 use super::notation::{Notation, dashed, parts_ipv4, pattern, reversed};
 use super::vocabulary::{is_known, is_ordinary_word};
 
@@ -171,7 +172,7 @@ fn word(text: &str, at: Range<usize>, names: &HashSet<String>, wording: Wording)
         return Some(Found { at, token: Token::Number });
     }
     let is_of_option = is_option(text, at.start, part.len()) || is_name_of_option(text, &at);
-    if is_known(part) || is_of_option || is_ordinary(text, &at, names, wording) {
+    if is_known(part) || is_of_option || is_tag(text, &at) || is_ordinary(text, &at, names, wording) {
         return None;
     }
     let is_interface = |prefix: &&&str| part.starts_with(**prefix) && part.len() >= prefix.len() + 4;
@@ -291,7 +292,7 @@ pub(super) fn ordinary_words<'t>(
             _ => is_ordinary_word(word) && !names.contains(&word.to_lowercase()),
         };
         let is_of_option = || is_option(text, at, word.len()) || is_name_of_option(text, &(at..at + word.len()));
-        !is_known(word) && !is_harmless() && !is_of_option()
+        !is_known(word) && !is_harmless() && !is_of_option() && !is_tag(text, &(at..at + word.len()))
     })
 }
 
@@ -301,7 +302,7 @@ fn stands_alone(text: &str, at: usize, length: usize) -> bool {
     let mut following = text[at + length..].chars();
     let (next, after) = (following.next(), following.next());
     let opens = before.is_none_or(|letter| letter.is_whitespace() || "(\"'*>#`".contains(letter));
-    let ends_sentence = || after.is_none_or(char::is_whitespace);
+    let ends_sentence = || after.is_none_or(char::is_whitespace) || markup::is_closing(&text[at + length + 1..]);
     let closes = next.is_none_or(|letter| {
         letter.is_whitespace() || ")\"'`*=".contains(letter) || (".,:;!?".contains(letter) && ends_sentence())
     });

@@ -93,3 +93,22 @@ fn standard_input_is_anonymized() {
     assert_eq!(code, Some(0), "{shown}");
     assert!(shown.contains("rules.txt:1  iptables-save: 1 rule"), "{shown}");
 }
+
+/// Sentences and HTML of an issue's template stay readable, and names in them do not.
+#[test]
+fn the_template_of_an_issue_stays_readable() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("issue.md");
+    let text = "**What happened?**\n\nThe pod of acmeshop was rescheduled.\n\n<details><summary>rules</summary>\n\n\
+                $ kubectl get svc -n acmeshop -o jsonpath={.items}\n</details>\n";
+    fs::write(&path, text).expect("a file");
+    let output = svclab(&["dump", "anonymize", "--seed", "x", &path.to_string_lossy()]);
+    let anonymized = String::from_utf8_lossy(&output.stdout).into_owned();
+    for kept in ["**What happened?**", "was rescheduled.", "<details><summary>", "</details>", "-o jsonpath="] {
+        assert!(anonymized.contains(kept), "no `{kept}` in {anonymized}");
+    }
+    assert!(!anonymized.contains("acmeshop"), "{anonymized}");
+    fs::write(&path, "\n").expect("a file");
+    let empty = svclab(&["dump", "anonymize", &path.to_string_lossy()]);
+    assert_eq!(empty.status.code(), Some(2), "{}", String::from_utf8_lossy(&empty.stderr));
+}

@@ -47,6 +47,9 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         return Ok(Exit::Internal);
     }
     match texts.as_slice() {
+        [Text { text, .. }] if text.trim().is_empty() => {
+            return Err(Failure::new("the input is empty", "Pass what `svclab dump show` reads."));
+        }
         [] => {
             let (name, why) = left_out.first().map(|(name, why)| (one_line(name), one_line(why))).unzip();
             let why = why.map(|why| format!(": {} {why}", name.unwrap_or_default())).unwrap_or_default();

@@ -76,6 +76,12 @@ impl Finding {
         }
     }
 
+    /// An issue that it would have explained. Those about iptables' programs explain nothing in nftables mode.
+    pub fn issue(&self) -> Option<&'static str> {
+        let is_of_mode = self.id != "sync-failed" || self.mode == ProxyMode::Iptables;
+        self.entry().and_then(|entry| entry.issue).filter(|_| is_of_mode)
+    }
+
     /// What is known of its kind.
     pub fn entry(&self) -> Option<&'static Entry> {
         catalog::entry(self.id)

@@ -58,17 +58,14 @@ struct Place<'a> {
 impl<'a> Document<'a> {
     /// The document of findings in an input.
     pub fn of(path: &Path, rules: usize, unread: usize, findings: &'a [finding::Finding]) -> Self {
-        let findings = findings.iter().map(|finding| {
-            let entry = finding.entry();
-            Finding {
-                id: finding.id,
-                severity: finding.severity,
-                place: Place { file: finding.place.file.as_deref(), line: finding.place.line },
-                message: &finding.message,
-                effect: &finding.effect,
-                issue: entry.and_then(|entry| entry.issue),
-                ask: finding.ask(),
-            }
+        let findings = findings.iter().map(|finding| Finding {
+            id: finding.id,
+            severity: finding.severity,
+            place: Place { file: finding.place.file.as_deref(), line: finding.place.line },
+            message: &finding.message,
+            effect: &finding.effect,
+            issue: finding.issue(),
+            ask: finding.ask(),
         });
         Self { head: Head::new("dump-lint", path), rules, unread, findings: findings.collect() }
     }

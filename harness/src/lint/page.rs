@@ -40,8 +40,8 @@ pub fn render(path: &Path, rules: usize, unread: usize, findings: &[Finding], se
         let severity = page.paint(style, finding.severity.word());
         page.line(0, format!("{}: {severity}: {} ({})", finding.place, one_line(&finding.message), finding.id));
         page.line(2, format!("effect: {}", one_line(&finding.effect)));
-        if let Some(entry) = finding.entry() {
-            let issue = entry.issue.map(|issue| format!("as in {issue}; ")).unwrap_or_default();
+        if finding.entry().is_some() {
+            let issue = finding.issue().map(|issue| format!("as in {issue}; ")).unwrap_or_default();
             page.line(2, format!("{issue}ask for {}", finding.ask()));
         }
     }

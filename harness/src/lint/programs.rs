@@ -1,5 +1,6 @@
 //! What programs say themselves: kube-proxy in its log, iptables in its warnings, and a chain that kube-proxy never filled.
 
+use svclab_rules::cluster::ProxyMode;
 use svclab_rules::iptables::TableName;
 
 use super::finding::{Finding, Place};
@@ -71,7 +72,9 @@ fn failure(piece: &Piece, all: &[&Failure], tried: Option<usize>) -> Finding {
             let passes = PASSING.iter().any(|words| failure.why.contains(words));
             let severity = if passes { Severity::Warning } else { Severity::Error };
             let effect = "until kube-proxy succeeds, the node has the rules of an earlier time, or none: changes of Services and endpoints have no effect there";
-            Finding::new("sync-failed", place, message, effect).graded(severity)
+            let is_nft = [&failure.what, &failure.why].iter().any(|words| words.contains("nft"));
+            let mode = if is_nft { ProxyMode::Nftables } else { ProxyMode::Iptables };
+            Finding::new("sync-failed", place, message, effect).graded(severity).with_mode(mode)
         }
         Complaint::NoClusterCidr => {
             let effect = "connections from outside of the cluster to cluster IPs are not masqueraded: replies may bypass the node";

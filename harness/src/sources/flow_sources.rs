@@ -344,6 +344,12 @@ impl<'c, 'a> Sources<'c, 'a> {
     fn short(&self, seen: &FlowOutcome) -> String {
         let FlowOutcome::Delivered { source, destination, reply, .. } = seen else { return seen.to_string() };
         let PromisedOutcome::Delivered { .. } = &self.promise.outcome else {
+            match self.promise.outcome {
+                PromisedOutcome::Dropped => return "delivered instead of dropped".to_owned(),
+                PromisedOutcome::Rejected(_) => return "delivered instead of rejected".to_owned(),
+                PromisedOutcome::Fails => return "delivered instead of rejected or dropped".to_owned(),
+                _ => {}
+            }
             let is_there = *destination == self.flow.question.to;
             return match (is_there, source.ip() == self.flow.source) {
                 (false, _) => "delivered elsewhere".to_owned(),

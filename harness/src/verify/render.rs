@@ -100,7 +100,12 @@ fn closing(page: &Page, verification: &Verification, options: &Options) -> Strin
     let head = format!("{}, {}: {}", counted(*nodes, "node"), counted(*services, "service"), counted(all, "flow"));
     let failed: usize = verification.failures(options).map(|finding| finding.flows).sum();
     let allowed: usize = verification.findings.iter().map(|finding| finding.flows).sum::<usize>() - failed;
-    let sources = if options.no_lab { "promise and prediction" } else { "promise, prediction and observation" };
+    // What the lab could not send disagrees without an observation.
+    let is_observed = failed == 0 || verification.failures(options).any(|finding| finding.example.is_observed);
+    let sources = match options.no_lab || !is_observed {
+        true => "promise and prediction",
+        false => "promise, prediction and observation",
+    };
     let mut text = match failed {
         0 => format!("{head}; {}", page.paint(GOOD, format!("{sources} agree"))),
         failed => {

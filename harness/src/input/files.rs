@@ -169,7 +169,12 @@ pub(crate) fn text_of_bytes(bytes: Vec<u8>) -> io::Result<String> {
     if let Some(text) = from_utf16(&bytes) {
         return Ok(text);
     }
-    String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not text in UTF-8"))
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = valid.iter().filter(|byte| **byte == b'\n').count() + 1;
+        let message = format!("it is not text in UTF-8: see line {line}, after {} bytes", valid.len());
+        io::Error::new(io::ErrorKind::InvalidData, message)
+    })
 }
 
 /// The text of bytes in UTF-16, as PowerShell's `>` writes it, if they start with a byte order mark.

@@ -26,7 +26,7 @@ pub use rule_format::{InputKind, input_kind};
 pub use rule_format::{is_input, is_scenario};
 pub(crate) use rule_format::{is_rules, is_yaml, language};
 pub use suggestions::did_you_mean;
-pub(crate) use suggestions::listed;
+pub(crate) use suggestions::{did_you_mean_elsewhere, listed};
 
 /// The name in messages of standard input, which is `-` on the command line.
 pub const STANDARD_INPUT: &str = "standard input";

@@ -5,12 +5,23 @@ const NEAREST: usize = 3;
 
 /// `Did you mean ...?` with the known name most similar to a mistyped one, or with several equally similar ones.
 pub fn did_you_mean<S: AsRef<str>>(name: &str, known: &[S]) -> Option<String> {
+    suggestion(name, known.iter().map(|known| (known.as_ref(), known.as_ref())))
+}
+
+/// The same for objects of any namespace (`namespace/name`), where a name was given without one.
+pub(crate) fn did_you_mean_elsewhere<S: AsRef<str>>(name: &str, known: &[S]) -> Option<String> {
+    let without =
+        known.iter().filter_map(|known| known.as_ref().split_once('/').map(|(_, name)| (name, known.as_ref())));
+    suggestion(name, without.filter(|_| !name.contains('/')))
+}
+
+/// Suggests the names whose compared parts are most similar.
+fn suggestion<'k>(name: &str, known: impl Iterator<Item = (&'k str, &'k str)>) -> Option<String> {
     let lower = name.to_lowercase();
     let near: Vec<(usize, &str)> = known
-        .iter()
-        .map(AsRef::as_ref)
-        .map(|known| (strsim::damerau_levenshtein(&lower, &known.to_lowercase()), known))
-        .filter(|(distance, known)| *distance * 3 <= known.len().max(name.len()))
+        .map(|(compared, known)| (strsim::damerau_levenshtein(&lower, &compared.to_lowercase()), compared, known))
+        .filter(|(distance, compared, _)| *distance * 3 <= compared.len().max(name.len()))
+        .map(|(distance, _, known)| (distance, known))
         .collect();
     let least = near.iter().map(|(distance, _)| *distance).min()?;
     let mut nearest: Vec<&str> =

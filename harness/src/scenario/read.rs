@@ -85,7 +85,7 @@ pub(crate) fn parse_into(
     if !text.trim().is_empty() && !is_yaml(text) {
         // Neither the text nor YAML errors in it are quoted.
         *findings = Findings::default();
-        let help = "Pass a scenario: YAML that starts with `name:`, a sentence that says what it shows.";
+        let help = format!("{SCENARIO_HELP}{EVIDENCE_HELP}");
         findings.wrong(At::root(path, &Node::empty()), "this is neither a scenario nor rules", help);
         return None;
     }
@@ -120,14 +120,21 @@ pub(crate) fn parse_into(
     Some(resolve(&input, findings))
 }
 
+/// What an input may be.
+const SCENARIO_HELP: &str = "Pass a scenario: YAML that starts with `name:`, a sentence that says what it shows. ";
+
+/// What it may be for most commands; `run` takes only scenarios.
+const EVIDENCE_HELP: &str = "All commands but `svclab run` also take the output of iptables-save, iptables -L, nft list ruleset or \
+                             kubectl, or a text that quotes it.";
+
 /// Reports rules in place of a scenario, with one error.
 fn reject_rules(text: &str, path: &Path, documents: &[Arc<Node>], findings: &mut Findings) -> bool {
     if documents.first().is_some_and(|tree| tree.get("name").is_some() || tree.get("tests").is_some()) {
         return false;
     }
     let Ok(kind @ (InputKind::Saved | InputKind::Listed | InputKind::Nft)) = input_kind(text) else { return false };
-    let help = "`svclab verify`, `mutate` and `cascade` take rules by themselves, and `svclab rules SCENARIO --diff RULES`. Or name \
-                their file under `rules:` of a scenario.";
+    let help = "`svclab dump import` makes a scenario of them; `svclab verify`, `explain`, `mutate`, `cascade` and `diff` take rules by \
+                themselves, and `svclab rules SCENARIO --diff RULES`. Or name their file under `rules:` of a scenario.";
     let message = format!("these are rules {}, not a scenario", kind.words());
     findings.add(Diagnostic::new(Span::start_of(path), message, help));
     true
@@ -175,7 +182,7 @@ fn only_document<'a>(
 ) -> Option<&'a Arc<Node>> {
     let [first, rest @ ..] = documents else {
         if readable {
-            let help = "Start with `name:`, a sentence that says what the scenario shows.";
+            let help = format!("{SCENARIO_HELP}{EVIDENCE_HELP}");
             findings.add(Diagnostic::new(Span::start_of(path), "the file is empty", help));
         }
         return None;

@@ -1,6 +1,6 @@
 //! `svclab dump collect`: the state of a node, in one archive.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use nix::sys::stat::{Mode, umask};
 
@@ -31,6 +31,17 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     if args.script {
         console.text(SCRIPT.to_owned());
         return Ok(Exit::Held);
+    }
+    if let Some(folder) = args.output.as_deref().and_then(Path::parent) {
+        // Before everything is collected, which may take minutes.
+        if !folder.as_os_str().is_empty() && !folder.is_dir() {
+            let message = format!(
+                "cannot write {}: there is no folder {}",
+                printable(&args.output.clone().unwrap_or_default()),
+                printable(folder)
+            );
+            return Err(Failure::new(message, "Name a file in a folder that exists and that you may write to."));
+        }
     }
     let target = if args.output.is_some() { Target::Memory } else { Target::NewFile };
     let collected = collect(target).map_err(|error| {

@@ -101,5 +101,11 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     }
     let text = print(&assumed.scenario, &comments, &tests);
     super::write(&args.output, &text, console)?;
+    if !console.quiet && args.output.as_os_str() != "-" {
+        let output = printable(&args.output);
+        console.complain(format!(
+            "the tests check one connection of each service port; `svclab verify {output}` judges all"
+        ));
+    }
     Ok(Exit::Held)
 }

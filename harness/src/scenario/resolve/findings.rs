@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::input::did_you_mean;
 use crate::input::{Diagnostic, Diagnostics, Span};
+use crate::input::{did_you_mean, did_you_mean_elsewhere};
 use crate::scenario::model::Note;
 use crate::text::{is_interpreted, one_line};
 use crate::yaml::{At, Place};
@@ -51,12 +51,13 @@ impl Findings {
 
     /// Records a dangling reference, with the most similar known name.
     pub(crate) fn dangling<S: AsRef<str>>(&mut self, at: At<'_>, what: &str, name: &str, known: &[S]) {
-        let help = match did_you_mean(name, known) {
+        let help = match did_you_mean(name, known).or_else(|| did_you_mean_elsewhere(name, known)) {
             Some(question) => question,
             None if known.is_empty() => format!("Add a {what} with this name: the scenario has none."),
             None => {
                 let some: Vec<&str> = known.iter().map(AsRef::as_ref).take(8).collect();
-                let more = if known.len() > some.len() { ", ..." } else { "" };
+                let more = known.len() - some.len();
+                let more = if more > 0 { format!(" and {more} more") } else { String::new() };
                 format!("Add a {what} with this name, or use one of: {}{more}.", some.join(", "))
             }
         };

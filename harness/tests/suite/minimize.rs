@@ -33,7 +33,7 @@ fn assert_small(scenario: &str) {
     "delivered to an address that is not a ready endpoint"
 )]
 #[case::policy("scenarios/bugs/39823-forward-policy-drop.yaml", "by the policy of FORWARD in table filter")]
-#[case::nftables("scenarios/bugs/122614-source-ranges-after-dnat.yaml", "delivered elsewhere")]
+#[case::nftables("scenarios/bugs/122614-source-ranges-after-dnat.yaml", "delivered instead of dropped")]
 fn bugs_stay_what_they_are(#[case] path: &str, #[case] what: &str) {
     let output = svclab(&["dump", "minimize", &repository_path(path).to_string_lossy()]);
     let messages = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -63,7 +63,7 @@ const FAULTS: &[(&str, Disagreement, &str)] = &[
     ("bugs/cni-577-host-port.yaml", Rules, "the source is the receiver's own address"),
     ("updates/restored-connections.yaml", Connection, "delivered to an address that is not a ready endpoint"),
     ("updates/restored-connections.yaml", Connection, "no host has the address"),
-    ("updates/restored-connections.yaml", Connection, "delivered elsewhere"),
+    ("updates/restored-connections.yaml", Connection, "delivered instead of rejected"),
     ("other-rules/alongside-nftables.yaml", Rules, "dropped on node/worker3: by the policy of FORWARD"),
     ("other-rules/alongside-nftables.yaml", Rules, "delivered to an address that is not a ready endpoint"),
     ("other-rules/drop-mark.yaml", Rules, "--mark 0x8000/0x8000 -j DROP"),

@@ -10,7 +10,6 @@ use svclab_rules::infer::{Inferred, InferredPort};
 use svclab_rules::iptables::ChainHash;
 
 use super::accessors::{has_endpoints, name, own_name, service_ips, service_of};
-use super::merge::Objects;
 
 /// A port of a Service, as an object shows it.
 pub(super) struct ServicePort {
@@ -99,13 +98,13 @@ impl ServicePort {
 }
 
 /// Leaves out ports of Services that rules show, but not these ports, and which no list of endpoints has. Returns them, in words.
-pub(super) fn leave_out_unshown(objects: &mut Objects, inferred: &Inferred) -> Vec<String> {
-    let listed: BTreeSet<String> = objects.endpoints.iter().map(service_of).collect();
+pub(super) fn leave_out_unshown(services: &mut [Value], endpoints: &[Value], inferred: &Inferred) -> Vec<String> {
+    let listed: BTreeSet<String> = endpoints.iter().map(service_of).collect();
     let is_open = |service: &&mut Value| has_endpoints(service) && !listed.contains(&name(service));
     let mut of_rules: BTreeMap<&ObjectName, Vec<&InferredPort>> = BTreeMap::new();
     inferred.ports.iter().for_each(|port| of_rules.entry(&port.service).or_default().push(port));
     let mut left_out = Vec::new();
-    for service in objects.services.iter_mut().filter(is_open) {
+    for service in services.iter_mut().filter(is_open) {
         let all = ServicePort::all(std::slice::from_ref(service));
         let Some(shown) = all.first().and_then(|first| of_rules.get(&first.service)) else { continue };
         // Rules of a port that none of these is may be those of any.

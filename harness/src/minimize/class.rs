@@ -1,14 +1,12 @@
 //! A failing class: flows that fail in the same way.
 
-use std::collections::HashSet;
 use std::fmt;
 use std::num::NonZeroUsize;
 
-use super::repair::Repair;
+use super::missing_rules::MissingRules;
 use super::{LabResult, MinimizeError};
-use crate::scenario::{Place, Scenario};
+use crate::scenario::Scenario;
 use crate::sources::Disagreement;
-use crate::text::shell_word;
 use crate::verify::{Finding, Options, Verification, verify};
 
 /// Flows on which the sources disagree in the same way, and one of them.
@@ -24,13 +22,9 @@ pub struct FailingClass {
     pub promised: String,
     /// Its service and port, if it is sent to a service.
     pub service: Option<String>,
+    /// The rule that decides where the flow goes, if there is one.
+    rule: Option<String>,
 }
-
-/// The first word of a promise about traffic that is not to a Service.
-const NOT_A_SERVICE: &str = "not";
-
-/// How flows fail: the sources that disagree, the difference, and the promise in a word.
-pub(super) type Way = (Disagreement, String, String);
 
 impl fmt::Display for FailingClass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -53,6 +47,7 @@ impl FailingClass {
             flow: finding.example.flow.clone(),
             promised: first_word(&finding.example.promise),
             service: finding.example.service.clone(),
+            rule: deciding(finding).cloned(),
         }
     }
 
@@ -61,19 +56,9 @@ impl FailingClass {
         self.flow.split(' ').next().unwrap_or_default()
     }
 
-    /// The options of `svclab verify` that leave out other flows: `--from=pod/client --service=default/web:http`.
-    pub fn selection(&self) -> String {
-        let service = self.service.as_deref().map(|service| format!(" --service={}", shell_word(service)));
-        format!("--from={}{}", shell_word(self.sender()), service.unwrap_or_default())
-    }
-
     fn is(&self, finding: &Finding) -> bool {
-        way(finding) == self.way()
-    }
-
-    /// How it fails.
-    pub(super) fn way(&self) -> Way {
-        (self.disagreement, self.what.clone(), self.promised.clone())
+        (finding.disagreement, &finding.what) == (self.disagreement, &self.what)
+            && first_word(&finding.example.promise) == self.promised
     }
 
     /// The service, without its port: `namespace/name`.
@@ -86,102 +71,66 @@ impl FailingClass {
 /// Decides whether a smaller scenario still shows the class.
 pub(super) struct Judge<'c> {
     class: &'c FailingClass,
-    /// The class's sender and service.
-    own: Options,
-    /// All senders, and at first the class's service: most others are left out at once.
-    every: Options,
-    /// The rules on the path of the class's flow, of the scenario's own ones: without any rules, other packets may be lost in the same way.
-    path: Option<Vec<String>>,
-    /// How flows of the whole scenario fail: a smaller one must not fail in other ways.
-    known: HashSet<Way>,
-    /// What the cause is, if rules are: without it, the class must keep its promise.
-    repair: Option<Repair>,
-    /// How flows of the repaired scenario fail.
-    known_repaired: HashSet<Way>,
+    options: Options,
+    /// Whether the rule that decides about the class's flow must stay the one that decides: without any rules, other packets may be lost in
+    /// the same way.
+    keeps_rule: bool,
+    /// The missing rules, if they are the cause: with them, the class must keep its promise.
+    missing: Option<MissingRules>,
     /// The number of scenarios tried.
     pub(super) tried: usize,
 }
 
 impl<'c> Judge<'c> {
-    /// `known` are the ways in which flows of the whole scenario fail.
-    pub(super) fn new(class: &'c FailingClass, known: HashSet<Way>, options: &Options, whole: &Scenario) -> Self {
-        let every = Options {
+    pub(super) fn new(class: &'c FailingClass, options: &Options, whole: &Scenario) -> Self {
+        let own = Options {
             jobs: NonZeroUsize::new(1),
             no_lab: true,
-            service: class.service.clone().or_else(|| options.service.clone()),
-            from: None,
+            service: class.service.clone(),
+            from: Some(class.sender().to_owned()),
             node: None,
             ..options.clone()
         };
-        let own = Options { from: Some(class.sender().to_owned()), ..every.clone() };
-        let mut judge =
-            Self { class, own, every, path: None, known, repair: None, known_repaired: HashSet::new(), tried: 0 };
-        judge.path = judge.example_path(whole);
+        let mut judge = Self { class, options: own, keeps_rule: class.rule.is_some(), missing: None, tried: 0 };
+        // Of flows that fail in the same way, another one may be the example for this sender and service.
+        judge.keeps_rule = judge.keeps_rule && judge.shows(whole);
+        judge.tried = 0;
         judge
     }
 
-    /// The rules on the path of the first flow of the class's sender and service that fails as the class does.
-    fn example_path(&self, scenario: &Scenario) -> Option<Vec<String>> {
-        let verification = verified(scenario, &self.own).ok()?;
-        let finding = verification.failures(&self.own).find(|finding| self.class.is(finding))?;
-        Some(own_path(finding, scenario))
-    }
-
-    /// Watches flows to all other addresses too from now on. How these fail in a scenario without most other services is known.
-    pub(super) fn watch_all(&mut self, scenario: &Scenario) {
-        self.every.service = None;
-        self.known.extend(self.ways(scenario).unwrap_or_default());
-    }
-
-    /// Looks for the rules that are the cause: without them, or with those that are missing, the class keeps its promise.
-    pub(super) fn find_repair(&mut self, scenario: &Scenario) {
-        self.repair = Repair::find(scenario, |repaired| self.holds(repaired));
-        let repaired = self.repair.as_ref().and_then(|repair| repair.repaired(scenario));
-        self.known_repaired = repaired.and_then(|repaired| self.ways(&repaired).ok()).unwrap_or_default();
-    }
-
-    /// How flows of any sender fail.
-    pub(super) fn ways(&self, scenario: &Scenario) -> Result<HashSet<Way>, MinimizeError> {
-        Ok(verified(scenario, &self.every)?.failures(&self.every).map(way).collect())
+    /// Looks for missing rules that are the cause: with them, the class keeps its promise.
+    pub(super) fn find_missing_rules(&mut self, scenario: &Scenario) {
+        self.missing = MissingRules::find(scenario, |repaired| self.holds(repaired));
     }
 
     /// Whether no flow of the class fails in this way.
     pub(super) fn holds(&mut self, scenario: &Scenario) -> bool {
         self.tried += 1;
-        verified(scenario, &self.own)
-            .is_ok_and(|verification| !verification.failures(&self.own).any(|finding| self.class.is(finding)))
+        verified(scenario, &self.options)
+            .is_ok_and(|verification| !verification.failures(&self.options).any(|finding| self.class.is(finding)))
     }
 
-    /// Whether the class's sender still fails in this way, for the same service and by the same cause, and no flow fails in another way
-    /// than before.
+    /// Whether the class's sender still fails in this way, for the same service, and because of the same rule, or because of the same
+    /// missing one.
     pub(super) fn shows(&mut self, scenario: &Scenario) -> bool {
         self.tried += 1;
-        self.fails(scenario)
-            && match self.repair.as_ref().map(|repair| repair.repaired(scenario)) {
+        let is_by_rule = |finding: &Finding| !self.keeps_rule || deciding(finding) == self.class.rule.as_ref();
+        let found = verified(scenario, &self.options);
+        let fails = found.is_ok_and(|verification| {
+            verification.failures(&self.options).any(|finding| self.class.is(finding) && is_by_rule(finding))
+        });
+        let repaired = |missing: &MissingRules| missing.repaired(scenario);
+        fails
+            && match self.missing.as_ref().map(repaired) {
                 None => true,
                 Some(None) => false,
-                Some(Some(repaired)) => self.holds(&repaired) && self.adds_nothing(&repaired, &self.known_repaired),
+                Some(Some(repaired)) => self.holds(&repaired),
             }
-            && self.adds_nothing(scenario, &self.known)
-    }
-
-    /// Whether the class's sender fails in this way, with the same rules on its path.
-    fn fails(&self, scenario: &Scenario) -> bool {
-        let is_by_path = |finding: &Finding| self.path.as_ref().is_none_or(|path| *path == own_path(finding, scenario));
-        verified(scenario, &self.own).is_ok_and(|verification| {
-            verification.failures(&self.own).any(|finding| self.class.is(finding) && is_by_path(finding))
-        })
-    }
-
-    /// Whether flows fail only in ways that are known. Rules that lead to no Service any more are the next to be removed.
-    fn adds_nothing(&self, scenario: &Scenario, known: &HashSet<Way>) -> bool {
-        let is_left_over = |(_, _, promised): &Way| promised == NOT_A_SERVICE;
-        self.ways(scenario).is_ok_and(|ways| ways.iter().all(|way| known.contains(way) || is_left_over(way)))
     }
 
     /// Sends packets in a lab to reproduce the failure.
     pub(super) fn reproduce(&self, scenario: &Scenario) -> Result<LabResult, MinimizeError> {
-        let options = Options { no_lab: false, ..self.own.clone() };
+        let options = Options { no_lab: false, ..self.options.clone() };
         let verification = verified(scenario, &options)?;
         let mut own = verification.failures(&options).filter(|finding| self.class.is(finding)).peekable();
         Ok(match (own.peek().is_some(), own.any(|finding| finding.example.is_observed)) {
@@ -196,20 +145,9 @@ impl<'c> Judge<'c> {
     }
 }
 
-/// How the flows of a finding fail.
-fn way(finding: &Finding) -> Way {
-    (finding.disagreement, finding.what.clone(), first_word(&finding.example.promise))
-}
-
-/// The rules on the path of a finding's example, of nodes whose rules the scenario contains: those that are generated depend on its objects.
-fn own_path(finding: &Finding, scenario: &Scenario) -> Vec<String> {
-    let is_own = |rule: &&String| {
-        scenario.rules.iter().any(|own| match &own.place {
-            Place::Node(name) => rule.strip_prefix("node/").is_some_and(|rest| rest.starts_with(&format!("{name} "))),
-            Place::Pod(_) => false,
-        })
-    };
-    finding.example.rules.iter().filter(is_own).cloned().collect()
+/// The last rule that decides where the example goes. Rules at POSTROUTING choose its source, which the words of a class contain.
+fn deciding(finding: &Finding) -> Option<&String> {
+    finding.example.rules.iter().rev().find(|rule| !rule.contains(" POSTROUTING "))
 }
 
 fn verified(scenario: &Scenario, options: &Options) -> Result<Verification, MinimizeError> {

@@ -21,10 +21,7 @@ pub(super) fn reduce(scenario: Scenario, judge: &mut Judge<'_>) -> Scenario {
         reducing.connections();
     }
     reducing.guess();
-    if reducing.left.cluster.services.len() == 1 {
-        reducing.judge.watch_all(&reducing.left);
-    }
-    reducing.judge.find_repair(&reducing.left);
+    reducing.judge.find_missing_rules(&reducing.left);
     // A late removal may make an earlier one possible.
     for _ in 0..2 {
         let before = reducing.left.clone();

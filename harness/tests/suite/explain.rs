@@ -308,7 +308,7 @@ fn lines_of_rules_are_those_of_the_dump() {
     let folder = tempfile::tempdir().expect("a folder");
     let dump = folder.path().join("dump.txt").to_string_lossy().into_owned();
     std::fs::write(&dump, text).expect("a file");
-    let from = ["explain", &dump, "--from", "node/worker", "--to", "service/web:80"];
+    let from = ["explain", &dump, "--from", "node/node-1", "--to", "service/web:80"];
     for arguments in [&["verify", "--no-lab", &dump][..], &from] {
         let output = Command::new(env!("CARGO_BIN_EXE_svclab")).args(arguments).output().expect("svclab starts");
         let page = String::from_utf8_lossy(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ");

@@ -1,5 +1,6 @@
 //! `svclab dump collect`: the state of a node, in one archive.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use nix::sys::stat::{Mode, umask};
@@ -40,7 +41,8 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
                 printable(&args.output.clone().unwrap_or_default()),
                 printable(folder)
             );
-            return Err(Failure::new(message, "Name a file in a folder that exists and that you may write to."));
+            let help = "Name a file in a folder that exists and that you may write to.";
+            return Err(Failure::unwritten(message, &ErrorKind::NotFound.into(), help));
         }
     }
     let target = if args.output.is_some() { Target::Memory } else { Target::NewFile };

@@ -66,14 +66,13 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         Err(error) => return failed(error, console),
     };
     super::write(&args.output, &minimized.text, console)?;
-    let Minimized { class, sizes, tried, lab, has_others, .. } = minimized;
+    let Minimized { class, sizes, tried, lab, .. } = minimized;
     let [before, after] = sizes.map(words);
     if !console.quiet {
         console.complain(format!("kept: {class}"));
         console.complain(format!("{before}\n  reduced to {after} after {} trials", grouped(tried as u64)));
         if args.output != Path::new("-") {
-            let only = if has_others { class.selection() + " " } else { String::new() };
-            console.complain(format!("see it with `svclab verify {only}{}`", printable(&args.output)));
+            console.complain(format!("see it with `svclab verify {}`", printable(&args.output)));
         }
     }
     Ok(match lab {

@@ -211,8 +211,7 @@ fn made_up_addresses(objects: &Value, nodes: &[Node]) -> Option<Assumption> {
     };
     let words: Vec<String> = made_up.map(with_addresses).collect();
     let count = counted(words.len(), "node");
-    (!words.is_empty())
-        .then(|| format!("addresses of {count}, which nothing shows: {}", list(&words, MAX_NAMED)).into())
+    (!words.is_empty()).then(|| format!("made-up addresses of {count}: {}", list(&words, MAX_NAMED)).into())
 }
 
 /// The nodes that pods name.
@@ -253,10 +252,10 @@ fn joined(
             let count = counted(left_out, "service");
             notes.push(format!("{count} of the objects that the excerpt does not show left out").into());
         }
-        leave_out_unshown(&mut all, inferred)
+        leave_out_unshown(&mut all.services, &all.endpoints, inferred)
     } else if !dumps.iter().any(Dump::lists_rejections) {
         let left_out = all.retain_served(inferred);
-        left_out.into_iter().chain(leave_out_unshown(&mut all, inferred)).collect()
+        left_out.into_iter().chain(leave_out_unshown(&mut all.services, &all.endpoints, inferred)).collect()
     } else {
         Vec::new()
     };

@@ -160,7 +160,7 @@ impl<'a> Reading<'a> for Table<'a> {
     }
 }
 
-/// Returns whether a rule of a chain translates at random, as in cascades written by hand. A chain with the rules of several frontends, as other
+/// Returns whether a rule of a chain translates at random, as in cascades written by hand. A chain with the rules of several addresses, as other
 /// programs write, balances none of them by itself.
 fn translates_by_chance(chain: &Chain) -> bool {
     let by_chance = |rule: &Rule| rule.matches.iter().any(|one| matches!(one, Match::Statistic(Statistic::Random(_))));
@@ -168,8 +168,9 @@ fn translates_by_chance(chain: &Chain) -> bool {
     if !translating.clone().any(by_chance) {
         return false;
     }
-    let first = translating.find_map(frontend);
-    translating.filter_map(frontend).all(|other| Some(other) == first)
+    let address = |rule: &Rule| frontend(rule).map(|frontend| frontend.address);
+    let first = translating.find_map(address);
+    translating.filter_map(address).all(|other| Some(other) == first)
 }
 
 /// Returns the service port and protocol whose hash is in the name of a group's chain. Up to 1.19 the hashed name of an unnamed port ends

@@ -211,6 +211,13 @@ fn is_program(text: &str) -> bool {
 /// Names in prompts that are shells, not machines.
 const SHELLS: [&str; 4] = ["bash", "sh", "zsh", "ash"];
 
+/// Whether a name says nothing of the machine: that of its loopback address, and the one that macOS shows where it does not know its own.
+fn is_of_any_machine(name: &str) -> bool {
+    let is_address = name.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
+    let first = name.split('.').next().unwrap_or_default().to_ascii_lowercase();
+    is_address || matches!(&*first, "localhost" | "localhost4" | "localhost6" | "ip6-localhost" | "bogon")
+}
+
 /// The machine in a prompt: `root@node:~# `, `[root@node ~]# `, `worker-3 # `.
 fn host_of(prompt: &str) -> Option<String> {
     let is_of_name = |letter: char| letter.is_ascii_alphanumeric() || ".-_".contains(letter);
@@ -224,7 +231,7 @@ fn host_of(prompt: &str) -> Option<String> {
     };
     let name: String = rest.chars().take_while(|letter| is_of_name(*letter)).collect();
     let shell = name.split('-').next().unwrap_or_default();
-    (!name.is_empty() && !SHELLS.contains(&shell)).then_some(name)
+    (!name.is_empty() && !SHELLS.contains(&shell) && !is_of_any_machine(&name)).then_some(name)
 }
 
 impl Command {
@@ -338,6 +345,9 @@ mod tests {
     #[case("root@worker-1:~# iptables-save", Some("worker-1"))]
     #[case("[root@worker1 ~]# iptables -t nat -nL", Some("worker1"))]
     #[case("$ iptables-save", None)]
+    #[case("[root@localhost ~]# iptables-save", None)]
+    #[case("root@localhost.localdomain:~# iptables-save", None)]
+    #[case("root@localhost-1:~# iptables-save", Some("localhost-1"))]
     #[case("worker-3 # iptables-save", Some("worker-3"))]
     #[case("node1:~# iptables-save", Some("node1"))]
     #[case("worker-3:~ # iptables-save", Some("worker-3"))]

@@ -46,6 +46,7 @@ mod repairs;
 mod repeated_commands;
 mod rules;
 mod rules_not_read;
+mod service_fields;
 mod source;
 mod tables;
 #[cfg(test)]
@@ -78,6 +79,7 @@ pub use read::read;
 pub(crate) use releases::releases;
 pub(crate) use rules::{machine_rules, others, words_of_other};
 pub use rules::{node_rules, not_judged};
+pub(crate) use service_fields::{fill_service, is_of_table, name_ports};
 pub(crate) use source::visit;
 pub use source::{Source, SourceError, from_source, read_file};
 pub use unread::Unread;

@@ -9,12 +9,13 @@ use super::endpoints::is_cut;
 use super::model::{Evidence, Format};
 use super::namespaces::shown_objects;
 use super::rules::node_rules;
+use super::service_fields::fill_manifest;
 
 /// The kinds of objects that rules depend on.
 pub(super) const KINDS: [&str; 6] = ["Node", "Pod", "Service", "Endpoints", "EndpointSlice", "ServiceCIDR"];
 
 /// The objects that rules depend on, by kind and name. Of an object that several pieces show, the most complete counts: a manifest before a
-/// description before a table.
+/// description before a table; a manifest that people wrote gets what it lacks from these.
 ///
 /// Endpoints of tables are marked as such, and descriptions of Services have the field `endpoints`: see `endpoints`.
 /// The field `served` of a description has the Endpoints that it lists.
@@ -24,7 +25,7 @@ pub(crate) fn objects(evidence: &Evidence) -> Vec<Value> {
         Format::KubectlDescribe => 1,
         _ => 2,
     };
-    let mut known: BTreeMap<(usize, String), (usize, Value)> = BTreeMap::new();
+    let mut known: BTreeMap<(usize, String), Vec<(usize, Value)>> = BTreeMap::new();
     let ports = || node_rules(evidence).iter().flat_map(|node| node.rules.infer().ports).collect();
     let shown = shown_objects(evidence, ports).into_iter().flat_map(|(piece, object)| {
         let mut object = object.into_owned();
@@ -49,11 +50,21 @@ pub(crate) fn objects(evidence: &Evidence) -> Vec<Value> {
         // What a table or description cuts off may be in another.
         let is_cut = is_cut(&object) && object["kind"] != "Service";
         let rank = rank(piece.format) + if is_cut { CUT } else { 0 };
-        if known.get(&(kind, name.clone())).is_none_or(|(other, _)| rank < *other) {
-            known.insert((kind, name), (rank, object));
-        }
+        known.entry((kind, name)).or_default().push((rank, object));
     }
-    known.into_values().map(|(_, object)| object).filter(is_usable).collect()
+    known.into_values().filter_map(most_complete).filter(is_usable).collect()
+}
+
+/// The most complete of the objects that a text shows for one, the first of several; a Service that people wrote gets its addresses and node ports
+/// from the others.
+fn most_complete(mut shown: Vec<(usize, Value)>) -> Option<Value> {
+    shown.sort_by_key(|(rank, _)| *rank);
+    let mut all = shown.into_iter();
+    let (best, mut object) = all.next()?;
+    if object["kind"] == "Service" && best == 0 {
+        all.filter(|(rank, _)| *rank > 0).for_each(|(_, other)| fill_manifest(&mut object, &other));
+    }
+    Some(object)
 }
 
 /// The rank of what is cut, after that of all formats.

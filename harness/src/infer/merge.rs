@@ -19,11 +19,11 @@ use super::compared_endpoints::contradiction;
 use super::endpoint_pods::{EndpointPod, EndpointPods};
 use super::endpoint_tables::Unlisted;
 use super::ranges::assigned;
-use super::service_fields::{explain_missing, fill_service, name_ports};
+use super::unshown_fields::explain_missing;
 use super::usual_ranges::wide;
 use super::validity::make_valid;
 use super::{Assumption, cut_tables};
-use crate::evidence::{Release, is_cut, is_from_table, remove_marks};
+use crate::evidence::{Release, fill_service, is_cut, is_from_table, name_ports, remove_marks};
 use crate::text::{counted, list};
 
 /// The most contradictions that are listed.

@@ -2,7 +2,7 @@
 //! `flow_args`).
 //!
 //! 1. `machines`: the rules in evidence → those of each machine; `dumps`: → those of each node; `merge`: its objects, completed by what
-//!    rules show, with `service_fields`, `endpoint_tables`, `compared_endpoints`, `node_tables`, with `ranges` for pods, `names`, `service_ports` and `validity` as the API
+//!    rules show, with `unshown_fields`, `endpoint_tables`, `compared_endpoints`, `node_tables`, with `ranges` for pods, `names`, `service_ports` and `validity` as the API
 //!    demands, `unlisted` for endpoints that no list shows, `named_endpoints` for those
 //!    whose node a list names, and `hairpins` for endpoints without a Service; `accessors` read single objects;
 //! 2. `rules`: dumps and objects → a scenario; `objects`: objects alone → a scenario;
@@ -40,10 +40,10 @@ mod ranges;
 mod readiness;
 mod routes;
 mod rules;
-mod service_fields;
 mod service_ports;
 mod unlisted;
 mod unshown;
+mod unshown_fields;
 mod usual_ranges;
 mod validity;
 
@@ -59,5 +59,5 @@ pub use node_file::NodeFile;
 pub(crate) use node_port_addresses::find_unassigned;
 pub use objects::{Assumed, Deviation, cluster_cidrs, from_objects, is_allocated};
 pub use probes::tests;
-pub(crate) use service_fields::PROXY_NAME_LABEL;
 pub(crate) use service_ports::is_api_server;
+pub(crate) use unshown_fields::PROXY_NAME_LABEL;

@@ -207,7 +207,7 @@ pub(super) fn endpoint_chains(inferred: &Inferred, parts: &[NodeRules]) -> Vec<R
         let leads = rules.filter_map(|rule| Some((&**rule.next_chain()?, rule.named_endpoint())));
         let is_verified = is_verified(port);
         let leads: HashMap<&str, Option<SocketAddr>> =
-            leads.filter(|(name, _)| !is_verified || !shows_destination(name)).collect();
+            leads.filter(|(name, _)| !is_verified || !shows_destination(name) || agree(chains[name])).collect();
         for (name, named) in leads {
             let Some((ChainKind::Endpoint, hash)) = ChainKind::of(name) else { continue };
             let rules = || chains.get(name).into_iter().flat_map(|rules| rules.iter());
@@ -216,11 +216,23 @@ pub(super) fn endpoint_chains(inferred: &Inferred, parts: &[NodeRules]) -> Vec<R
             let to = to.map(|to| to.to_string());
             let Some((own, to)) = ChainHash::parse_edited(hash).zip(to) else { continue };
             let names = port.hashed_names().into_iter();
-            let written = names.map(|name| ChainHash::for_endpoint(&name, port.protocol, &to));
-            found.push(Renamed { names: None, hashes: written.map(|hash| (hash, own)).collect() });
+            let written: Vec<ChainHash> =
+                names.map(|name| ChainHash::for_endpoint(&name, port.protocol, &to)).collect();
+            let is_shown = |hash: &ChainHash| chains.contains_key(&*format!("{}{hash}", ChainKind::Endpoint.prefix()));
+            if is_verified && shown.is_some() && written.iter().any(is_shown) {
+                continue;
+            }
+            found.push(Renamed { names: None, hashes: written.into_iter().map(|hash| (hash, own)).collect() });
         }
     }
     found
+}
+
+/// Whether the rules of an endpoint's chain have one address, which people may have replaced in all of them: then the chain's name is not its hash.
+fn agree(rules: &[Rule]) -> bool {
+    let mut sources = rules.iter().filter_map(source);
+    let mut destinations = rules.iter().filter_map(destination).map(|to| to.ip());
+    sources.next().is_some_and(|ip| destinations.next() == Some(ip)) && sources.chain(destinations).next().is_none()
 }
 
 /// The only endpoint of a port at an address, where the text does not show to which port the rules translate.

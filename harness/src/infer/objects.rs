@@ -11,11 +11,14 @@ use std::sync::Arc;
 
 use ipnet::IpNet;
 use serde_json::{Value, json};
-use svclab_rules::cluster::{Cluster, Endpoint, Family, ObjectName, ProxyConfig, ProxyMode, Service, ServiceType};
+use svclab_rules::cluster::{
+    Cluster, Endpoint, EndpointSlice, Family, ObjectName, ProxyConfig, ProxyMode, Service, ServiceType,
+};
 use svclab_rules::compare::Finding;
 
 use super::Assumption;
 use super::endpoint_pods::{EndpointPod, EndpointPods, address_name, words_of_addresses};
+use super::service_ports::is_api_server;
 use super::usual_ranges::{LEAST_LENGTH, around_both, usual_pod_ranges, usual_range, wide, wider};
 use crate::input::{Diagnostics, folder_of};
 use crate::scenario::{LEFT_OUT, NO_EFFECT, Note, Scenario, Tests, cluster, node_port_range, parse_with};
@@ -151,10 +154,10 @@ fn without_endpoints(cluster: &Cluster) -> Option<String> {
     let without: Vec<&ObjectName> = services.map(|service| &service.name).filter(|name| !with.contains(name)).collect();
     match &*without {
         [] => None,
-        [one] => Some(format!("{one} has no endpoints: the lists of endpoints have none")),
+        [one] => Some(format!("{one} has no endpoints: the text shows none")),
         all => {
             let (count, names) = (counted(all.len(), "Service"), list(all, MAX_NAMED));
-            Some(format!("{count} have no endpoints: the lists of endpoints have none for {names}"))
+            Some(format!("{count} have no endpoints: the text shows none for {names}"))
         }
     }
 }
@@ -209,9 +212,12 @@ enum Owner {
 
 impl<'a> Around<'a> {
     pub(super) fn new(cluster: &'a Cluster) -> Self {
-        let ranges = cluster.nodes.iter().map(|node| (node.name.clone(), node.pod_cidrs.clone())).collect();
+        let ranges: BTreeMap<String, Vec<IpNet>> =
+            cluster.nodes.iter().map(|node| (node.name.clone(), node.pod_cidrs.clone())).collect();
+        let of_pods: Vec<IpNet> = ranges.values().flatten().copied().collect();
         let services = cluster.services.iter().flat_map(service_addresses);
-        let others = cluster.nodes.iter().flat_map(|node| node.addresses()).chain(services).collect();
+        let others = cluster.nodes.iter().flat_map(|node| node.addresses()).chain(services);
+        let others = others.chain(api_servers(cluster, &of_pods)).collect();
         Self { cluster, ranges, machines: BTreeMap::new(), others, near: Vec::new(), assumptions: Vec::new() }
     }
 
@@ -456,6 +462,20 @@ impl<'a> Around<'a> {
         let endpoints = endpoints.flat_map(|endpoint| endpoint.addresses.iter().copied());
         services.chain(machines).chain(pods).chain(endpoints).collect()
     }
+}
+
+/// The addresses of API servers, which are machines: those of `default/kubernetes`. Where other endpoints are near one, or a range of pods has it,
+/// it may be made up, or pods may be in the network of their node.
+fn api_servers<'c>(cluster: &'c Cluster, of_pods: &'c [IpNet]) -> impl Iterator<Item = IpAddr> + 'c {
+    let is_own = |slice: &&EndpointSlice| is_api_server(&slice.service.to_string());
+    let addresses = |endpoint: &'c Endpoint| endpoint.addresses.iter().copied();
+    let others = cluster.slices.iter().filter(move |slice| !is_own(slice)).flat_map(|slice| &slice.endpoints);
+    let pods = cluster.pods.iter().flat_map(|pod| pod.ips.iter().copied());
+    let near: BTreeSet<IpNet> = others.flat_map(addresses).chain(pods).map(usual_range).collect();
+    let own = cluster.slices.iter().filter(is_own).flat_map(|slice| &slice.endpoints);
+    own.filter(|endpoint| endpoint.node.is_none())
+        .flat_map(addresses)
+        .filter(move |ip| !near.contains(&usual_range(*ip)) && !of_pods.iter().any(|range| range.contains(ip)))
 }
 
 /// The usual ranges of cluster IPs: the defaults of a scenario.

@@ -77,6 +77,17 @@ mod tests {
         }
     }
 
+    /// The design of IPVS mode shows source ranges in `KUBE-SERVICES` of `filter`.
+    #[test]
+    fn the_address_of_a_load_balancer_is_no_cluster_ip() {
+        let listed = "Chain KUBE-SERVICES (2 references)\ntarget     prot opt source       destination         \n\
+            KUBE-MARK-MASQ  tcp  -- 0.0.0.0/0        10.244.5.1            /* default/foo:http cluster IP */ tcp dpt:8080\n\n\
+            Chain KUBE-SERVICES (2 references)\ntarget     prot opt source       destination         \n\
+            ACCEPT  tcp  -- 10.120.2.0/24    10.96.1.2       /* default/foo:http loadbalancer IP */ tcp dpt:8080\n\
+            DROP    tcp  -- 0.0.0.0/0        10.96.1.2       /* default/foo:http loadbalancer IP */ tcp dpt:8080\n";
+        assert!(!ids(listed).contains(&"conflicting-rules"));
+    }
+
     #[test]
     fn a_node_port_of_two_services_is_found() {
         let saved = recording("small-cluster/v1.30-iptables");

@@ -8,7 +8,7 @@ use svclab_rules::cluster::Family;
 
 use super::finding::{Finding, Place};
 use super::listed::endpoint_objects;
-use super::rejections::rejected_services;
+use super::rejections::{rejected, rejected_services};
 use super::view::View;
 use crate::evidence::{endpoints, is_cut};
 use crate::infer::accessors;
@@ -16,9 +16,7 @@ use crate::text::list;
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     let listed = listed(view);
-    // Rules say themselves what a node does with connections to Services without endpoints.
-    let empty = without_endpoints(view, &listed).filter(|_| view.nodes.is_empty());
-    empty.into_iter().chain(of_other_family(view, &listed)).collect()
+    without_endpoints(view, &listed).into_iter().chain(of_other_family(view, &listed)).collect()
 }
 
 /// The endpoints of each Service by namespace and name; `None` where lists are cut off.
@@ -49,9 +47,20 @@ fn served<'v>(view: &'v View<'_>) -> impl Iterator<Item = (&'v Place, String, &'
     all.map(move |(place, service)| (place, accessors::name(service), service))
 }
 
-/// Services whose lists are all shown, and have none.
+/// The Services of which rules say themselves what a node does with their connections.
+fn in_rules(view: &View<'_>) -> BTreeSet<String> {
+    let ports = view.ports.iter().flatten();
+    let served = ports.filter(|port| !(port.endpoints.is_empty() && port.local.is_empty()));
+    let rejected = view.nodes.iter().flat_map(rejected);
+    let rejected = rejected.map(|name| name.split(':').next().unwrap_or_default().to_owned());
+    served.map(|port| port.service.to_string()).chain(rejected).collect()
+}
+
+/// Services whose lists are all shown, and have none, where rules do not say it themselves.
 fn without_endpoints(view: &View<'_>, listed: &Listed) -> Option<Finding> {
-    let is_empty = |name: &str| matches!(listed.get(name), Some(Some(own)) if own.is_empty());
+    let in_rules = in_rules(view);
+    let is_empty =
+        |name: &str| matches!(listed.get(name), Some(Some(own)) if own.is_empty()) && !in_rules.contains(name);
     let without: Vec<(&Place, String)> =
         served(view).filter(|(_, name, _)| is_empty(name)).map(|(place, name, _)| (place, name)).collect();
     let (place, _) = without.first()?;
@@ -92,6 +101,7 @@ mod tests {
 
     #[rstest]
     #[case::described("$ kubectl describe svc web\nName:              web\nNamespace:         default\nType:              ClusterIP\nIP:                10.96.0.20\nPort:              <unset>  80/TCP\nTargetPort:        80/TCP\nEndpoints:         <none>\n", &["rejected-service"])]
+    #[case::with_a_rule("$ iptables -t nat -L KUBE-NODEPORTS -n | grep 30000\nKUBE-EXT-LOLE4ISW44XBNF3G  tcp  --  0.0.0.0/0            0.0.0.0/0            /* default/web */ tcp dpt:30000\n$ kubectl describe svc web\nName:              web\nNamespace:         default\nType:              NodePort\nIP:                10.96.0.20\nPort:              <unset>  80/TCP\nTargetPort:        80/TCP\nNodePort:          <unset>  30000/TCP\nEndpoints:         \n", &["rejected-service"])]
     #[case::listed("$ kubectl get svc,ep\nNAME          TYPE        CLUSTER-IP   EXTERNAL-IP   PORT(S)   AGE\nservice/web   ClusterIP   10.96.0.20   <none>        80/TCP    1d\n\nNAME            ENDPOINTS   AGE\nendpoints/web   <none>      1d\n", &["rejected-service"])]
     #[case::with_endpoints("$ kubectl get svc,ep\nNAME          TYPE        CLUSTER-IP   EXTERNAL-IP   PORT(S)   AGE\nservice/web   ClusterIP   10.96.0.20   <none>        80/TCP    1d\n\nNAME            ENDPOINTS       AGE\nendpoints/web   10.244.1.2:80   1d\n", &[])]
     #[case::of_other_family("$ kubectl get svc,ep\nNAME          TYPE        CLUSTER-IP   EXTERNAL-IP   PORT(S)   AGE\nservice/web   ClusterIP   fd00::20     <none>        80/TCP    1d\n\nNAME            ENDPOINTS       AGE\nendpoints/web   10.244.1.2:80   1d\n", &["no-endpoints"])]

@@ -193,6 +193,11 @@ mod tests {
         "Failed to ensure that nat chain KUBE-SERVICES exists: exit status 4",
         Severity::Error
     )]
+    #[case::service_of_ipvs(
+        "E0718 12:11:12.833299       1 proxier.go:1009] Failed to sync service: [fd00::1cb]:80/TCP, err: error bind address: fd00::1cb to interface: kube-ipvs0, err: permission denied",
+        "Failed to sync service: [fd00::1cb]:80/TCP, err: error bind address: fd00::1cb to interface: kube-ipvs0, err: permission denied",
+        Severity::Error
+    )]
     fn failures_in_the_log_are_found(#[case] log: &str, #[case] expected: &str, #[case] severity: Severity) {
         let found =
             lint(&read(&format!("I0614 12:34:56.789012       1 proxier.go:805] \"Syncing iptables rules\"\n{log}\n")));

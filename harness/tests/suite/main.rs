@@ -48,6 +48,7 @@ mod netem;
 mod nft_loads;
 mod nodes_of_dumps;
 mod objects_alone;
+mod objects_as_pasted;
 mod objects_of_dumps;
 mod other_rules;
 mod outside;

@@ -305,6 +305,10 @@ impl<'a> Reader<'a> {
             Some(Target::Accept) if has_none => false,
             _ => return,
         };
+        if !has_none && is_to_other(rule) {
+            // A proposal for IPVS mode has source ranges in this form. It says nothing of endpoints.
+            return self.firewall_drop(rule);
+        }
         let Some(frontend) = frontend(rule) else { return };
         let port = match self.known.owner(rule) {
             Some(_) => self.owner(rule),
@@ -336,9 +340,8 @@ impl<'a> Reader<'a> {
     fn in_group(&mut self, policy: Policy, hash: ChainHash, rule: &'a Rule) {
         self.marks(rule);
         // Mostly traffic to the cluster IP is marked here, and an excerpt may contain that address nowhere else; up to 1.22 also that to others.
-        let is_to_other = ["external IP", "loadbalancer IP"].into_iter().any(|words| says(rule, words));
         if marks_for_masquerade(rule)
-            && !is_to_other
+            && !is_to_other(rule)
             && let Some((frontend, ip)) = frontend(rule).and_then(|frontend| Some((frontend, frontend.address?)))
         {
             let port = self.port(hash, Some(frontend.protocol));
@@ -466,6 +469,11 @@ fn is_marked_for_name(rule: &Rule) -> bool {
 
 fn says(rule: &Rule, words: &str) -> bool {
     rule.comment().is_some_and(|comment| comment.contains(words))
+}
+
+/// Whether a comment says that the address is not a cluster IP.
+fn is_to_other(rule: &Rule) -> bool {
+    ["external IP", "loadbalancer IP"].into_iter().any(|words| says(rule, words))
 }
 
 fn leads_to_group(rule: &Rule) -> bool {

@@ -44,7 +44,7 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
         if line.is_fence()
             || command(key).is_some()
             || (key.starts_with("Name:") && !text.starts_with(' '))
-            || (knows_block(key) && !is_field)
+            || (knows_block(key) && !is_field && !is_annotation(text))
         {
             break;
         }
@@ -66,6 +66,11 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
     let shown = (0..taken).filter(|at| !block[*at].is_blank());
     let unread = shown.map(|at| (at, NAMELESS.to_owned())).collect();
     Some(Block { mends, unread, ..Block::new(Format::KubectlDescribe, taken, Contents::Objects(Vec::new())) })
+}
+
+/// Whether a line is the JSON of an annotation, which kubectl puts on a line of its own and cuts where it is long.
+fn is_annotation(text: &str) -> bool {
+    text.starts_with([' ', '\t']) && text.trim_start().starts_with('{')
 }
 
 /// Why the rest of a description is not read.
@@ -153,15 +158,31 @@ fn name_in(command: &str) -> Option<String> {
     name.filter(|name| !name.starts_with('-') && *name != "|").map(str::to_owned)
 }
 
+/// The values of a field.
+fn values<'l, 't: 'l>(lines: impl IntoIterator<Item = &'l Line<'t>>, key: &str) -> Vec<String> {
+    let value = |line: &Line<'_>| {
+        line.text.trim_start().strip_prefix(key)?.strip_prefix(':').map(|value| value.trim().to_owned())
+    };
+    lines.into_iter().filter_map(value).collect()
+}
+
+/// The lines with fields of the object itself, which are indented least. Those of its parts may have the same names: volumes have a `Type:`.
+fn of_object<'l, 't>(lines: &'l [Line<'t>]) -> Vec<&'l Line<'t>> {
+    let indent = |line: &Line<'_>| line.text.len() - line.text.trim_start().len();
+    // The first line may have lost its indentation.
+    let least = lines.iter().skip(1).filter(|line| !line.is_blank()).map(indent).min().unwrap_or_default();
+    let (first, rest) = lines.split_at(lines.len().min(1));
+    first.iter().chain(rest.iter().filter(|line| indent(line) == least)).collect()
+}
+
 /// The fields that svclab uses, as the API has them. The name is that of the command if the head is cut off.
 fn object(lines: &[Line<'_>], named: Option<String>) -> Value {
-    let all = |key: &str| -> Vec<String> {
-        let own =
-            lines.iter().filter_map(|line| line.text.trim_start().strip_prefix(key)?.strip_prefix(':').map(str::trim));
-        own.map(str::to_owned).collect()
-    };
+    let own_lines = of_object(lines);
+    let all = |key: &str| values(own_lines.iter().copied(), key);
+    let of_any = |key: &str| values(lines, key);
     let one = |key: &str| all(key).into_iter().next().filter(|value| !value.starts_with('<') && !value.is_empty());
-    let has = |key: &str| !all(key).is_empty();
+    let has = |key: &str| !of_any(key).is_empty();
+    let has_itself = |key: &str| !all(key).is_empty();
     let name = lines
         .first()
         .and_then(|line| line.text.trim().strip_prefix("Name:"))
@@ -171,10 +192,13 @@ fn object(lines: &[Line<'_>], named: Option<String>) -> Value {
     match () {
         () if has("AddressType") || has("TargetRef") => endpoints::slice(lines, metadata),
         () if has("Subsets") || has("NotReadyAddresses") => endpoints::endpoints(lines, &metadata),
-        () if has("IP") && has("Type") || has("Session Affinity") => service(&all, &one, &metadata),
-        () if has("PodCIDR") || has("Roles") || has("Kubelet Version") => {
-            let address = one("InternalIP");
-            let name = metadata["name"].as_str().map(str::to_owned).or_else(|| one("Hostname"));
+        () if has_itself("Node") => pod(&one, &metadata),
+        () if has_itself("IP") && has_itself("Type") || has_itself("Session Affinity") => {
+            service(&all, &one, &metadata)
+        }
+        () if has_itself("PodCIDR") || has_itself("Roles") || has("Kubelet Version") => {
+            let address = of_any("InternalIP").into_iter().next().filter(|ip| !ip.is_empty());
+            let name = metadata["name"].as_str().map(str::to_owned).or_else(|| of_any("Hostname").into_iter().next());
             let mut node =
                 json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "spec": {}, "status": {}});
             if let Some(range) = one("PodCIDR") {
@@ -185,16 +209,18 @@ fn object(lines: &[Line<'_>], named: Option<String>) -> Value {
             }
             node
         }
-        () if has("Node") => {
-            let node = one("Node").map(|node| node.split('/').next().unwrap_or_default().to_owned());
-            let mut pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"nodeName": node}, "status": {}});
-            if let Some(address) = one("IP") {
-                pod["status"] = json!({"podIP": address, "podIPs": [{"ip": address}]});
-            }
-            pod
-        }
         () => json!({"metadata": metadata}),
     }
+}
+
+fn pod(one: &dyn Fn(&str) -> Option<String>, metadata: &Value) -> Value {
+    let node = one("Node").map(|node| node.split('/').next().unwrap_or_default().to_owned());
+    let mut pod =
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"nodeName": node}, "status": {}});
+    if let Some(address) = one("IP") {
+        pod["status"] = json!({"podIP": address, "podIPs": [{"ip": address}]});
+    }
+    pod
 }
 
 fn service(all: &dyn Fn(&str) -> Vec<String>, one: &dyn Fn(&str) -> Option<String>, metadata: &Value) -> Value {

@@ -132,8 +132,14 @@ fn value(lines: &[Line<'_>]) -> usize {
 /// How messages of kube-proxy start that say it could not write its rules, in all releases and both modes.
 const FAILURES: [&str; 2] = ["Failed to execute iptables-restore", "nftables sync failed"];
 
-/// The same of messages that kubelet has, too: only the source file tells them apart.
-const SHARED_FAILURES: [&str; 2] = ["Failed to ensure that ", "Failed to ensure chain "];
+/// The same of messages that other programs may have, too, by the source file; the last are of IPVS mode.
+const SHARED_FAILURES: [&str; 5] = [
+    "Failed to ensure that ",
+    "Failed to ensure chain ",
+    "Failed to bind service address",
+    "Failed to sync service",
+    "Failed to sync endpoint",
+];
 
 /// The file of kube-proxy that writes rules, as klog names it.
 const SOURCE: &str = "proxier.go:";

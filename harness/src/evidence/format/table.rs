@@ -63,6 +63,7 @@ fn kind_of(heading: &[&str]) -> Kind {
 fn row_kind(line: &str) -> Option<Kind> {
     let mut rest = line.split_whitespace();
     let words = [0; 4].map(|_| rest.next().unwrap_or_default());
+    let is_last = |at: usize| words.get(at + 1).is_none_or(|next| next.is_empty()) && rest.clone().next().is_none();
     let is_ratio = |word: &str| word.split_once('/').is_some_and(|(one, other)| is_number(one) && is_number(other));
     let states = [
         "Running",
@@ -86,6 +87,10 @@ fn row_kind(line: &str) -> Option<Kind> {
         {
             return Some(Kind::Service(Columns::default()));
         }
+        let is_endpoint = |word: &str| word.parse::<std::net::SocketAddr>().is_ok();
+        if first.split(',').all(is_endpoint) && (is_age(second) && is_last(offset + 1) || second == "+") {
+            return Some(Kind::Endpoints);
+        }
         let is_port = |word: &str| is_number(word) || word == "<unset>";
         if matches!(first, "IPv4" | "IPv6") && second.split(',').all(is_port) {
             return Some(Kind::EndpointSlice);
@@ -95,6 +100,13 @@ fn row_kind(line: &str) -> Option<Kind> {
     let is_node = (status.starts_with("Ready") || status.starts_with("NotReady"))
         && (roles.contains("control-plane") || roles.contains("master") || roles == "<none>" || roles == "worker");
     is_node.then_some(Kind::Node)
+}
+
+/// `3m33s`, `97d`
+fn is_age(word: &str) -> bool {
+    word.starts_with(|first: char| first.is_ascii_digit())
+        && word.ends_with(['s', 'm', 'h', 'd', 'y'])
+        && word.bytes().all(|byte| byte.is_ascii_digit() || b"smhdy".contains(&byte))
 }
 
 fn is_number(word: &str) -> bool {

@@ -123,6 +123,7 @@ pub(super) fn from_dumps(sides: &[(Vec<Dump>, &Path)], objects: &Objects) -> Res
     assumptions.extend(made_up_addresses(&all, &scenario.cluster.nodes));
     assumptions.extend(notes);
     assumptions.extend(contradictions::of(&inferred));
+    assumptions.extend(contradictions::of_local_sources(&inferred, &scenario.cluster.proxy));
     assumptions.extend(lost);
     assumptions.extend(objects::assumptions(&inferred, &surroundings, mode).into_iter().map(Assumption::Assumed));
     assumptions.extend(objects::hidden_endpoints(&inferred, objects).into_iter().map(Assumption::Assumed));

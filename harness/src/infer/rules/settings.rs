@@ -1,6 +1,6 @@
 //! kube-proxy's configuration and release, as rules show them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::rc::Rc;
 
@@ -350,7 +350,7 @@ fn read(inferred: &InferredProxy, around: &Surroundings, mode: ProxyMode) -> Pro
         mode,
         version: newest.unwrap_or(defaults.version.clone()),
         cluster_cidrs: if detect_local == DetectLocal::ClusterCidr {
-            inferred.local_sources.iter().copied().collect()
+            one_of_each_family(&inferred.local_sources)
         } else {
             Vec::new()
         },
@@ -364,6 +364,12 @@ fn read(inferred: &InferredProxy, around: &Surroundings, mode: ProxyMode) -> Pro
         },
         ..defaults
     }
+}
+
+/// The first range of each family: kube-proxy has one. Rules of several clusters, or of several times, may show more.
+fn one_of_each_family(ranges: &BTreeSet<IpNet>) -> Vec<IpNet> {
+    let first = |family: Family| ranges.iter().find(|range| Family::of(range.addr()) == family).copied();
+    Family::ALL.into_iter().filter_map(first).collect()
 }
 
 /// Sets addresses of node ports that none of a node is among: then no rule leads to node ports in iptables mode.

@@ -23,6 +23,10 @@ pub(super) fn of(rule: &Rule) -> Option<String> {
         let chain = if rule.destination.is_some() { "KUBE-SERVICES" } else { "KUBE-EXTERNAL-SERVICES" };
         return Some(chain.to_owned());
     }
+    // The policy for outside traffic is Local far more often than that for traffic from within, whose rules are in `KUBE-SERVICES`.
+    if rule.target == Some(Target::Drop) && comment.ends_with(" has no local endpoints") {
+        return Some("KUBE-EXTERNAL-SERVICES".to_owned());
+    }
     // kube-proxy in userspace mode translates from the address of a Service, to itself.
     if let Some(Target::Dnat(Nat { addresses: Some((address, _)), ports: Some(ports), .. })) = &rule.target {
         if rule.destination.is_some() {

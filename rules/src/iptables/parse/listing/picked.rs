@@ -48,8 +48,8 @@ impl ListingReader {
                 unplaced.push(line);
                 continue;
             };
-            // The kernel rejects packets in one table only.
-            let rejects = matches!(rule.target, Some(Target::Reject(_)));
+            // The kernel rejects packets in one table only, and kube-proxy drops them there.
+            let rejects = matches!(rule.target, Some(Target::Reject(_) | Target::Drop));
             let is_there = |at: &&usize| !rejects || self.chains[**at].table == Some(TableName::Filter);
             let known = positions.entry(name.clone()).or_default();
             let at = known.iter().find(is_there).copied().unwrap_or_else(|| {

@@ -1,72 +1,14 @@
 //! Fields of Services that tables leave out.
 
-use std::collections::BTreeSet;
-use std::net::IpAddr;
-
 use serde_json::{Value, json};
-use svclab_rules::cluster::Family;
-use svclab_rules::infer::{Inferred, InferredPort};
-
-use super::Assumption;
-use super::accessors::{name, service_ips};
-use crate::text::list;
-
-/// The label of Services that another proxy than kube-proxy serves.
-pub(crate) const PROXY_NAME_LABEL: &str = "service.kubernetes.io/service-proxy-name";
-
-/// Assumes the fields that would explain which rules are not there, of Services of a table: that another proxy serves them, or that their
-/// load balancer sends to node ports or pods itself.
-pub(super) fn explain_missing(services: &mut [Value], inferred: &Inferred) -> Vec<Assumption> {
-    let mut assumed = Vec::new();
-    for service in services.iter_mut().filter(|service| is_of_table(service)) {
-        let own = name(service);
-        let ips = service_ips(service);
-        let is_own = |port: &&InferredPort| {
-            port.service.to_string() == own || port.cluster_ips.iter().any(|ip| ips.contains(ip))
-        };
-        let ports: Vec<&InferredPort> = inferred.ports.iter().filter(is_own).collect();
-        let is_served = service["spec"]["clusterIP"].as_str().is_some_and(|ip| ip != "None");
-        if ports.is_empty() && is_served && !inferred.ports.is_empty() {
-            service["metadata"]["labels"][PROXY_NAME_LABEL] = json!("other");
-            let words = format!(
-                "{PROXY_NAME_LABEL}: a label of {own}, which a table does not show: the rules have nothing of this Service"
-            );
-            assumed.push(Assumption::Setting { name: PROXY_NAME_LABEL, words });
-        } else if let Some(words) = explain_addresses(service, &ports, &own) {
-            assumed.push(Assumption::Setting { name: "ipMode", words });
-        }
-    }
-    assumed
-}
-
-/// Assumes `ipMode: Proxy` of the load balancer's addresses that no rule of the Service has. Returns that in words.
-fn explain_addresses(service: &mut Value, ports: &[&InferredPort], own: &str) -> Option<String> {
-    let known: BTreeSet<IpAddr> =
-        ports.iter().flat_map(|port| port.external_ips.iter().chain(&port.load_balancer)).copied().collect();
-    let families: BTreeSet<Family> = ports.iter().flat_map(|port| port.families.iter().copied()).collect();
-    let mut unserved = Vec::new();
-    for ingress in service["status"]["loadBalancer"]["ingress"].as_array_mut().into_iter().flatten() {
-        let Some(ip) = ingress["ip"].as_str().and_then(|ip| ip.parse::<IpAddr>().ok()) else { continue };
-        if families.contains(&Family::of(ip)) && !known.contains(&ip) {
-            ingress["ipMode"] = json!("Proxy");
-            unserved.push(ip);
-        }
-    }
-    let words =
-        || format!("ipMode Proxy of {own}, which a table does not show: no rule has {}", list(&unserved, SHOWN));
-    (!unserved.is_empty()).then(words)
-}
-
-/// The most addresses that are named.
-const SHOWN: usize = 5;
 
 /// Whether a Service is that of a table, which does not show the names of ports.
-fn is_of_table(service: &Value) -> bool {
+pub(crate) fn is_of_table(service: &Value) -> bool {
     service["spec"]["ports"].as_array().is_some_and(|ports| ports.iter().any(is_made_up))
 }
 
 /// Adds the fields that only the rules show to a Service.
-pub(super) fn fill_service(service: &mut Value, shown: &Value) {
+pub(crate) fn fill_service(service: &mut Value, shown: &Value) {
     let ports = shown["spec"]["ports"].as_array().cloned().unwrap_or_default();
     let protocol = |one: &Value| one["protocol"].as_str().unwrap_or("TCP").to_owned();
     let count = service["spec"]["ports"].as_array().map_or(0, Vec::len);
@@ -121,6 +63,27 @@ pub(super) fn fill_service(service: &mut Value, shown: &Value) {
     }
 }
 
+/// Adds what a table or description shows to a Service that people wrote: without a cluster IP, it is not as the API server has it.
+pub(super) fn fill_manifest(service: &mut Value, shown: &Value) {
+    let has_no_address = |one: &Value| one["spec"]["type"] == "ExternalName";
+    if !service["spec"]["clusterIP"].is_null() || has_no_address(service) || has_no_address(shown) {
+        return;
+    }
+    let mut shown = shown.clone();
+    let has_node_ports = matches!(service["spec"]["type"].as_str(), Some("NodePort" | "LoadBalancer"));
+    for port in shown["spec"]["ports"].as_array_mut().into_iter().flatten() {
+        let is_made_up = is_made_up(port);
+        if let Some(fields) = port.as_object_mut() {
+            fields.retain(|field, _| !(field == "name" && is_made_up || field == "nodePort" && !has_node_ports));
+        }
+    }
+    fill_service(service, &shown);
+    let is_balanced = service["spec"]["type"] == "LoadBalancer";
+    if is_balanced && service["status"]["loadBalancer"]["ingress"].is_null() && shown["status"].is_object() {
+        service["status"] = shown["status"].clone();
+    }
+}
+
 /// Adds the address of the other family that rules show: a table has a Service's first one alone.
 fn add_other_family(service: &mut Value, shown: &Value) {
     let spec = &service["spec"];
@@ -158,7 +121,7 @@ fn is_made_up(port: &Value) -> bool {
 }
 
 /// Several ports need names; one has none unless it is known.
-pub(super) fn name_ports(service: &mut Value) {
+pub(crate) fn name_ports(service: &mut Value) {
     if let Some([only]) = service["spec"]["ports"].as_array_mut().map(Vec::as_mut_slice)
         && is_made_up(only)
     {

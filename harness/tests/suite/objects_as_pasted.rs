@@ -143,6 +143,9 @@ fn ranges_of_two_clusters_are_not_joined() {
     let said = assumptions(&assumed).join("\n");
     assert_eq!(named(&assumed.scenario.cluster.proxy.cluster_cidrs), ["10.244.16.0/24"], "{said}");
     assert!(said.contains("rules have 172.16.0.0/16 for the clusterCIDR, others 10.244.16.0/24"), "{said}");
+    let found = svclab::lint::lint(&evidence::read(&text));
+    let found: Vec<&str> = found.iter().map(|finding| finding.message.as_str()).collect();
+    assert!(!found.iter().any(|message| message.contains("masquerading")), "{found:?}");
 }
 
 /// People replace an endpoint's address and leave the names of chains, which are hashes of the former.

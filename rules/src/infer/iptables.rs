@@ -307,7 +307,7 @@ impl<'a> Reader<'a> {
         };
         if !has_none && is_to_other(rule) {
             // A proposal for IPVS mode has source ranges in this form. It says nothing of endpoints.
-            return self.firewall_drop(rule);
+            return;
         }
         let Some(frontend) = frontend(rule) else { return };
         let port = match self.known.owner(rule) {

@@ -44,6 +44,7 @@ pub(super) fn assume(
         cluster.proxy.cluster_cidrs = pod_ranges(cluster);
         made_up.local_sources = cluster.proxy.cluster_cidrs.iter().copied().collect();
     }
+    made_up.local_sources.extend(of_other_nodes(&cluster.proxy, dumps));
     let is_whole = !whole.is_empty();
     let dumps: Vec<&Dump> = if whole.is_empty() { dumps.iter().collect() } else { whole };
     cluster.service_cidrs = inferred.proxy.service_cidrs.iter().copied().collect();
@@ -370,6 +371,16 @@ fn read(inferred: &InferredProxy, around: &Surroundings, mode: ProxyMode) -> Pro
 fn one_of_each_family(ranges: &BTreeSet<IpNet>) -> Vec<IpNet> {
     let first = |family: Family| ranges.iter().find(|range| Family::of(range.addr()) == family).copied();
     Family::ALL.into_iter().filter_map(first).collect()
+}
+
+/// The ranges of the configuration that the rules of a node contradict, and never show: rules for them are not missing there.
+fn of_other_nodes(proxy: &ProxyConfig, dumps: &[Dump]) -> Vec<IpNet> {
+    let contradict = |range: &IpNet, dump: &Dump| {
+        let shown = &dump.inferred.proxy.local_sources;
+        !shown.contains(range) && shown.iter().any(|other| Family::of(other.addr()) == Family::of(range.addr()))
+    };
+    let all = proxy.cluster_cidrs.iter().filter(|range| dumps.iter().any(|dump| contradict(range, dump)));
+    all.filter(|range| dumps.iter().any(|dump| dump.inferred.proxy.local_sources.contains(range))).copied().collect()
 }
 
 /// Sets addresses of node ports that none of a node is among: then no rule leads to node ports in iptables mode.

@@ -282,7 +282,7 @@ fn a_service_without_endpoints_is_reported() {
     let assumed = infer::from_objects(&text, Path::new("objects.yaml")).unwrap();
     let first = "Deployment web is ignored: no controller runs here, so it creates no pods; list its pods instead";
     assert_eq!(assumptions(&assumed)[0], first, "without `-v`, only the first is printed");
-    let last = "shop/web has no endpoints: the lists of endpoints have none";
+    let last = "shop/web has no endpoints: the text shows none";
     assert_eq!(assumptions(&assumed).last().map(String::as_str), Some(last), "{:#?}", assumptions(&assumed));
     // The same of several is one message.
     let numbered = |at: u32| {
@@ -294,7 +294,7 @@ fn a_service_without_endpoints_is_reported() {
     let assumed = infer::from_objects(&several.join("---\n"), Path::new("objects.yaml")).unwrap();
     let said = assumptions(&assumed);
     let said: Vec<&String> = said.iter().filter(|words| words.contains("no endpoints")).collect();
-    let last = "9 Services have no endpoints: the lists of endpoints have none for \
+    let last = "9 Services have no endpoints: the text shows none for \
         shop/web-0, shop/web-1, shop/web-2, shop/web-3, shop/web-4 and 4 more";
     assert_eq!(said, [last]);
 }

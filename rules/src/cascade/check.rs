@@ -48,8 +48,7 @@ const MOST_IN_FIVE_DIGITS: usize = 200_000;
 
 /// Returns the largest n below a limit for which a threshold is that of 1/n. Several fit five digits.
 fn largest_fitting(probability: Probability, below: usize) -> Option<usize> {
-    let threshold = probability.threshold();
-    let nearest = (f64::from(Probability::ONE) / f64::from(threshold.max(1))).round() as usize;
+    let nearest = chains::nearest(probability);
     let others = if nearest > MOST_IN_FIVE_DIGITS { 1 } else { nearest * nearest / 100_000 + 1 };
     let most = nearest.saturating_add(others).min(below.saturating_sub(1));
     let least = nearest.saturating_sub(others).max(1);

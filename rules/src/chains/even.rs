@@ -30,6 +30,11 @@ pub(crate) fn fits(probability: Probability, to_come: usize) -> bool {
 
 /// Returns n if a probability is 1/n: of several that fit few digits, the nearest.
 pub(crate) fn one_in(probability: Probability) -> Option<usize> {
-    let nearest = (f64::from(Probability::ONE) / f64::from(probability.threshold().max(1))).round() as usize;
+    let nearest = nearest(probability);
     fits(probability, nearest).then_some(nearest)
+}
+
+/// Returns the n whose 1/n is nearest to a probability.
+pub(crate) fn nearest(probability: Probability) -> usize {
+    (f64::from(Probability::ONE) / f64::from(probability.threshold().max(1))).round() as usize
 }

@@ -18,7 +18,7 @@ mod structure;
 
 pub use chance::Chance;
 pub(crate) use copies::Copies;
-pub(crate) use even::{FIVE_DIGITS, TEN_DIGITS, even, fits, is_even, one_in};
+pub(crate) use even::{FIVE_DIGITS, TEN_DIGITS, even, fits, is_even, nearest, one_in};
 pub use frontend::Frontend;
 pub(crate) use frontend::Routes;
 pub(crate) use group::{Endpoint, Group, Key, Lead, Masqueraded, Mismatch, Note, Reading, Recall, To};

@@ -79,7 +79,7 @@ pub use read::read;
 pub(crate) use releases::releases;
 pub(crate) use rules::{machine_rules, others, words_of_other};
 pub use rules::{node_rules, not_judged};
-pub(crate) use service_fields::{fill_service, is_of_table, name_ports};
+pub(crate) use service_fields::{fill_service, is_service_of_table, name_ports};
 pub(crate) use source::visit;
 pub use source::{Source, SourceError, from_source, read_file};
 pub use unread::Unread;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 /// Whether a Service is that of a table, which does not show the names of ports.
-pub(crate) fn is_of_table(service: &Value) -> bool {
+pub(crate) fn is_service_of_table(service: &Value) -> bool {
     service["spec"]["ports"].as_array().is_some_and(|ports| ports.iter().any(is_made_up))
 }
 

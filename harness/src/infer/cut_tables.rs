@@ -109,10 +109,10 @@ fn targets(ports: &[Value], mut listed: Vec<u64>) -> Vec<u64> {
 }
 
 /// The EndpointSlices that rules show for a Service, with the endpoints that only tables list. These replace made-up endpoints.
-pub(super) fn joined(mut slices: Vec<Value>, tables: &[Value], made_up: &BTreeSet<IpAddr>) -> Vec<Value> {
+pub(super) fn joined(mut slices: Vec<Value>, tables: &[&Value], made_up: &BTreeSet<IpAddr>) -> Vec<Value> {
     adopt_port(&mut slices, tables);
-    let Some(first) = slices.first().cloned() else { return tables.to_vec() };
-    for (ip, port) in tables.iter().flat_map(listed).collect::<BTreeSet<_>>() {
+    let Some(first) = slices.first().cloned() else { return tables.iter().copied().cloned().collect() };
+    for (ip, port) in tables.iter().copied().flat_map(listed).collect::<BTreeSet<_>>() {
         let family = Family::of(ip).to_string();
         let is_of_port =
             |slice: &&mut Value| slice["ports"][0]["port"] == port && slice["addressType"] == family.as_str();
@@ -138,8 +138,8 @@ pub(super) fn joined(mut slices: Vec<Value>, tables: &[Value], made_up: &BTreeSe
 }
 
 /// Sets the only port of endpoints in rules to the only one that tables list for the same addresses, where they differ: the objects count.
-fn adopt_port(slices: &mut [Value], tables: &[Value]) {
-    let all: Vec<(IpAddr, u64)> = tables.iter().flat_map(listed).collect();
+fn adopt_port(slices: &mut [Value], tables: &[&Value]) {
+    let all: Vec<(IpAddr, u64)> = tables.iter().copied().flat_map(listed).collect();
     let ports = |all: &mut dyn Iterator<Item = u64>| all.collect::<BTreeSet<u64>>();
     let own = ports(&mut slices.iter().filter_map(|slice| slice["ports"][0]["port"].as_u64()));
     let known = ports(&mut all.iter().map(|(_, port)| *port));

@@ -360,7 +360,6 @@ fn has_addresses(dump: &Dump, name: &str, objects: &Objects) -> bool {
 /// The names of nodes, with and without an object.
 fn node_names(objects: &Objects) -> Vec<String> {
     let nodes = objects.nodes.iter().filter_map(|node| node["metadata"]["name"].as_str());
-    let pods = objects.pods.iter().filter_map(|pod| pod["spec"]["nodeName"].as_str());
     let mut known = BTreeSet::new();
-    nodes.chain(pods).filter(|name| known.insert(*name)).map(str::to_owned).collect()
+    nodes.chain(objects.named_nodes()).filter(|name| known.insert(*name)).map(str::to_owned).collect()
 }

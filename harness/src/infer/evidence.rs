@@ -239,7 +239,7 @@ fn around(sides: &[(Vec<Dump>, &Path)], objects: &Objects) -> Result<Vec<Assumed
 fn without_invalid(objects: &Objects) -> (Objects, Vec<(String, String)>) {
     let why = |service: &Value| {
         let mut one = Objects { services: vec![service.clone()], ..Objects::default() };
-        let _left_out = one.repair();
+        one.repair();
         let read = cluster(&one.list().to_string(), Path::new("service"), ProxyConfig::default());
         read.err()?.errors.first().map(|error| error.message.clone())
     };

@@ -17,7 +17,6 @@ use super::accessors::{
 };
 use super::compared_endpoints::contradiction;
 use super::endpoint_pods::{EndpointPod, EndpointPods};
-use super::endpoint_tables::Unlisted;
 use super::ranges::assigned;
 use super::unshown_fields::explain_missing;
 use super::usual_ranges::wide;
@@ -45,9 +44,9 @@ pub(super) struct Objects {
 
 /// How the endpoints of a Service are listed.
 #[derive(Debug, Clone, Copy, Default)]
-struct Lists {
+pub(super) struct Lists {
     /// Whether only tables list them.
-    are_tables: bool,
+    pub(super) are_tables: bool,
     /// Whether a list leaves some out.
     lack_endpoints: bool,
     /// Whether a list does not show all of their ports.
@@ -61,7 +60,7 @@ impl Lists {
     }
 
     /// Whether rules complete them.
-    fn are_completed(self) -> bool {
+    pub(super) fn are_completed(self) -> bool {
         self.are_tables && (self.lack_endpoints || self.lack_ports)
     }
 }
@@ -227,6 +226,11 @@ impl Objects {
         json!({"apiVersion": "v1", "kind": "List", "items": items})
     }
 
+    /// The nodes that pods name.
+    pub(super) fn named_nodes(&self) -> impl Iterator<Item = &str> {
+        self.pods.iter().filter_map(|pod| pod["spec"]["nodeName"].as_str())
+    }
+
     /// The nodes of pods, by address.
     pub(super) fn nodes_of_pods(&self) -> BTreeMap<IpAddr, String> {
         let of_pod = |pod: &Value| {
@@ -260,31 +264,7 @@ impl Objects {
         }
         self.services.extend(new);
         let served = self.served();
-        let mut of_rules_alone: BTreeMap<String, Vec<Value>> = BTreeMap::new();
-        for slice in shown.endpoints {
-            of_rules_alone.entry(service_of(&slice)).or_default().push(slice);
-        }
-        for (service, slices) in of_rules_alone {
-            match served.get(&service) {
-                None => self.endpoints.extend(slices),
-                Some(lists) if lists.are_completed() => {
-                    let is_own = |one: &mut Value| service_of(one) == service;
-                    let tables: Vec<Value> = self.endpoints.extract_if(.., is_own).collect();
-                    self.endpoints.extend(cut_tables::joined(slices, &tables, extent.made_up));
-                }
-                Some(lists) if lists.are_tables => {
-                    let own = self.services.iter().find(|one| name(one) == service);
-                    let ports = inferred.ports.iter().filter(|port| port.service.to_string() == service);
-                    let is_own = |one: &&Value| service_of(one) == service;
-                    let tables: Vec<&Value> = self.endpoints.iter().filter(is_own).collect();
-                    let Some(unlisted) = Unlisted::of(&tables, own, ports, extent.is_here) else { continue };
-                    notes.extend(unlisted.words(&service));
-                    let tables: Vec<Value> = self.endpoints.extract_if(.., |one| service_of(one) == service).collect();
-                    self.endpoints.extend(cut_tables::joined(unlisted.retained(slices), &tables, extent.made_up));
-                }
-                Some(_) => {}
-            }
-        }
+        self.add_endpoints(shown.endpoints, &served, (inferred, extent), notes);
         let unknown = |(service, lists): (&String, &Lists)| {
             (lists.are_cut() && !of_rules.contains_key(service)).then(|| service.clone())
         };
@@ -321,8 +301,7 @@ impl Objects {
             return None;
         }
         let known: BTreeSet<String> = self.nodes.iter().map(own_name).collect();
-        let named: BTreeSet<String> =
-            self.pods.iter().filter_map(|pod| pod["spec"]["nodeName"].as_str().map(str::to_owned)).collect();
+        let named: BTreeSet<String> = self.named_nodes().map(str::to_owned).collect();
         let new = named.difference(&known);
         self.nodes.extend(new.map(|name| json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})));
         let left_out = self.mark_host_network();

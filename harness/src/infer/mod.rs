@@ -2,9 +2,9 @@
 //! `flow_args`).
 //!
 //! 1. `machines`: the rules in evidence → those of each machine; `dumps`: → those of each node; `merge`: its objects, completed by what
-//!    rules show, with `unshown_fields`, `endpoint_tables`, `compared_endpoints`, `node_tables`, with `ranges` for pods, `names`, `service_ports` and `validity` as the API
-//!    demands, `unlisted` for endpoints that no list shows, `named_endpoints` for those
-//!    whose node a list names, and `hairpins` for endpoints without a Service; `accessors` read single objects;
+//!    rules show: `added_endpoints` with `endpoint_tables` and `cut_tables`, `compared_endpoints`, `unshown_fields` of Services, `node_tables`;
+//!    with `ranges` for pods, `names`, `service_ports` and `validity` as the API demands, `unlisted` for endpoints that no list shows,
+//!    `named_endpoints` for those whose node a list names, and `hairpins` for endpoints without a Service; `accessors` read single objects;
 //! 2. `rules`: dumps and objects → a scenario; `objects`: objects alone → a scenario;
 //! 3. `evidence`: all of these steps, and settings; `routes`: nodes and links from the routes of a dump; `connections`: entries of
 //!    connection tables; `probes`: a scenario → tests of every service port.
@@ -14,6 +14,7 @@
 
 pub(crate) mod accessors;
 mod ad_hoc;
+mod added_endpoints;
 mod assumption;
 mod compared_endpoints;
 mod connections;

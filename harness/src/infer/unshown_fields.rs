@@ -9,7 +9,7 @@ use svclab_rules::infer::{Inferred, InferredPort};
 
 use super::Assumption;
 use super::accessors::{name, service_ips};
-use crate::evidence::is_of_table;
+use crate::evidence::is_service_of_table;
 use crate::text::list;
 
 /// The label of Services that another proxy than kube-proxy serves.
@@ -27,7 +27,7 @@ pub(super) fn explain_missing(services: &mut [Value], inferred: &Inferred) -> Ve
         port.cluster_ips.iter().for_each(|ip| by_address.entry(*ip).or_default().push(port));
     }
     let mut assumed = Vec::new();
-    for service in services.iter_mut().filter(|service| is_of_table(service)) {
+    for service in services.iter_mut().filter(|service| is_service_of_table(service)) {
         let own = name(service);
         let of_addresses = service_ips(service).into_iter().filter_map(|ip| by_address.get(&ip));
         let ports: Vec<&InferredPort> = by_name.get(&own).into_iter().chain(of_addresses).flatten().copied().collect();

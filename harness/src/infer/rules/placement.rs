@@ -128,12 +128,7 @@ fn complete(all: &mut Objects, machine: &Machine, known: Option<&Known>, others:
 
 /// Endpoints are on the node of their pod, else on that of their machine, as pods are that no object shows.
 fn name_nodes(shown: &mut Objects, all: &Objects, machines: &[Machine], placed: &BTreeMap<&str, String>) {
-    let mut of_pods: BTreeMap<IpAddr, &str> = BTreeMap::new();
-    for pod in &all.pods {
-        if let Some(node) = pod["spec"]["nodeName"].as_str() {
-            of_pods.extend(ips(pod).into_iter().map(|ip| (ip, node)));
-        }
-    }
+    let of_pods = all.nodes_of_pods();
     let of_machine = |ip: IpAddr| {
         Machine::of(machines, ip).and_then(|machine| placed.get(machine.name.as_str())).map(String::as_str)
     };
@@ -144,9 +139,11 @@ fn name_nodes(shown: &mut Objects, all: &Objects, machines: &[Machine], placed: 
         node.is_some()
     });
     for slice in &mut shown.endpoints {
-        for_each_endpoint(slice, |ip, _, endpoint| match of_pods.get(&ip).copied().or_else(|| of_machine(ip)) {
-            Some(node) => drop(endpoint.insert("nodeName".to_owned(), json!(node))),
-            None => drop(endpoint.remove("nodeName")),
+        for_each_endpoint(slice, |ip, _, endpoint| {
+            match of_pods.get(&ip).map(String::as_str).or_else(|| of_machine(ip)) {
+                Some(node) => drop(endpoint.insert("nodeName".to_owned(), json!(node))),
+                None => drop(endpoint.remove("nodeName")),
+            }
         });
     }
 }

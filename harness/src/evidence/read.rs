@@ -252,7 +252,7 @@ impl Reader {
         match block {
             Some(block) => {
                 let taken = block.taken.max(1);
-                self.source.iter_mut().for_each(|source| source.is_last = false);
+                self.note_output();
                 self.piece(&lines[at..at + taken], block);
                 self.is_adjacent = true;
                 taken
@@ -362,8 +362,15 @@ impl Reader {
         self.unread(line, reason)
     }
 
+    /// Records that something follows the command: what the next block of code has is not its output.
+    fn note_output(&mut self) {
+        if let Some(source) = &mut self.source {
+            source.is_last = false;
+        }
+    }
+
     fn unread(&mut self, line: &Line<'_>, reason: &str) -> usize {
-        self.source.iter_mut().for_each(|source| source.is_last = false);
+        self.note_output();
         let is_known = self.evidence.unread.last().is_some_and(|unread| unread.line == line.number);
         if !is_known {
             let unread = Unread { file: None, line: line.number, text: line.shown(), reason: reason.to_owned() };

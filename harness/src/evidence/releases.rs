@@ -82,14 +82,14 @@ fn version_in_sentence(line: &str) -> Option<Profile> {
         word.ends_with('.') || line[end..].chars().next().is_none_or(|next| ",;)".contains(next))
     };
     let release = |word: &str| -> Option<Profile> {
-        // `1.33+` is any from then on.
-        let word = Some(word).filter(|word| !word.ends_with('+'))?;
         let number = word.trim_end_matches('.');
         let is_plain = || match number.matches('.').count() {
             1 => ends_there(word),
             dots => dots == 2,
         };
-        (number.starts_with("v1.") || number.starts_with("1.") && is_plain()).then(|| number.parse().ok()).flatten()
+        let is_release = number.starts_with("v1.") || number.starts_with("1.") && is_plain();
+        // `1.33+` is any from then on.
+        (is_release && !number.ends_with('+')).then(|| number.parse().ok()).flatten()
     };
     let mut all = words.iter().enumerate().filter_map(|(at, word)| Some((at, release(word)?)));
     let (at, version) = all.next().filter(|_| all.next().is_none())?;

@@ -75,9 +75,9 @@ pub(super) fn find(
         let is_certain = severity == Severity::Error || is_local_hairpin(&deviation.node, fact);
         (is_certain && !is_varied(deviation)).then_some(effect)
     };
-    let findings = whole()
-        .filter(is_certain)
-        .map(|deviation| (deviation, with_stand_ins(assumed, finding(view, deviation, failure(deviation)))));
+    let stand_ins = stand_ins(assumed);
+    let explained = |deviation| with_stand_ins(&stand_ins, finding(view, deviation, failure(deviation)));
+    let findings = whole().filter(is_certain).map(|deviation| (deviation, explained(deviation)));
     let is_new =
         |(deviation, finding): &(&Deviation, Finding)| !found.iter().any(|known| explains(known, deviation, finding));
     let mut findings: Vec<Finding> = findings.filter(is_new).map(|(_, finding)| finding).collect();
@@ -172,15 +172,20 @@ fn explains(finding: &Finding, deviation: &Deviation, new: &Finding) -> bool {
         && (is_there || finding.message.contains(subject(deviation)))
 }
 
+/// The addresses that are made up, each with what is said of it.
+fn stand_ins(assumed: &Assumed) -> Vec<(String, &str)> {
+    let all = assumed.assumptions.iter().filter_map(|assumption| match assumption {
+        Assumption::StandIn { address, words } => Some((address.to_string(), words.as_str())),
+        _ => None,
+    });
+    all.collect()
+}
+
 /// Says of an address in a finding that it is made up.
-fn with_stand_ins(assumed: &Assumed, mut finding: Finding) -> Finding {
-    for assumption in &assumed.assumptions {
-        if let Assumption::StandIn { address, words } = assumption
-            && finding.message.contains(&address.to_string())
-        {
-            finding.message = format!("{} ({words})", finding.message);
-        }
-    }
+fn with_stand_ins(stand_ins: &[(String, &str)], mut finding: Finding) -> Finding {
+    let named: Vec<&str> =
+        stand_ins.iter().filter(|(address, _)| finding.message.contains(address)).map(|(_, words)| *words).collect();
+    named.into_iter().for_each(|words| finding.message.push_str(&format!(" ({words})")));
     finding
 }
 

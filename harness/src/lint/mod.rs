@@ -88,7 +88,7 @@ pub fn lint(evidence: &Evidence) -> Vec<Finding> {
     let compared = || from_evidence(evidence, Path::new(""), &[], Connections::LeftOut).ok();
     let mut assumed = if are_compared && !nodes.is_empty() { compared() } else { None };
     if let Some(assumed) = &mut assumed {
-        assumed.deviations.retain(|deviation| !older_layouts::is_of_older_layout(deviation, &nodes));
+        older_layouts::leave_out(&mut assumed.deviations, &nodes);
     }
     let deviations = assumed.as_ref().map(|assumed| assumed.deviations.as_slice());
     let view = View::of(evidence, &nodes, deviations);

@@ -7,9 +7,11 @@ use super::deviation_places::is_in;
 use crate::evidence::NodeRules;
 use crate::infer::Deviation;
 
-/// Whether a deviation is that of an older layout.
-pub(super) fn is_of_older_layout(deviation: &Deviation, nodes: &[NodeRules]) -> bool {
-    is_of_rejections(deviation, nodes) || is_of_newer_chains(deviation, nodes)
+/// Leaves out the deviations that are those of older layouts.
+pub(super) fn leave_out(deviations: &mut Vec<Deviation>, nodes: &[NodeRules]) {
+    let is_old = |node: &&NodeRules| node.rules.iptables().is_some_and(is_before_1_10);
+    let old: Vec<&NodeRules> = nodes.iter().filter(is_old).collect();
+    deviations.retain(|deviation| !is_of_rejections(deviation, nodes) && !is_of_newer_chains(deviation, &old));
 }
 
 /// Whether it is the jump from FORWARD to KUBE-EXTERNAL-SERVICES, where INPUT jumps to KUBE-SERVICES instead: up to 1.19, rejections of load
@@ -25,17 +27,16 @@ fn is_of_rejections(deviation: &Deviation, nodes: &[NodeRules]) -> bool {
     is_jump && nodes.iter().any(is_older)
 }
 
-/// Whether it is about a chain that 1.9 or 1.10 added to table `filter`, or the match for new connections that came with it, and the node
-/// has neither such a chain nor a rule that jumps there: a loss of rules leaves one of them.
-fn is_of_newer_chains(deviation: &Deviation, nodes: &[NodeRules]) -> bool {
+/// Whether it is about a chain that 1.9 or 1.10 added to table `filter`, or the match for new connections that came with it, and the node,
+/// one of a release before 1.10, has neither such a chain nor a rule that jumps there: a loss of rules leaves one of them.
+fn is_of_newer_chains(deviation: &Deviation, old: &[&NodeRules]) -> bool {
+    let Some(tables) = old.iter().find(|node| is_in(node, deviation)).and_then(|node| node.rules.iptables()) else {
+        return false;
+    };
     let words = deviation.finding.to_string();
     let is_of_output = words.contains("-A OUTPUT ") && words.contains("-j KUBE-SERVICES");
-    let is_about = |tables: &RuleSet| {
-        let lacks = |chain: &str| words.contains(chain) && is_unknown(tables, chain);
-        lacks("KUBE-FORWARD") || lacks("KUBE-EXTERNAL-SERVICES") || is_of_output
-    };
-    let mut own = nodes.iter().filter(|node| is_in(node, deviation)).filter_map(|node| node.rules.iptables());
-    own.any(|tables| is_before_1_10(tables) && is_about(tables))
+    let lacks = |chain: &str| words.contains(chain) && is_unknown(tables, chain);
+    is_of_output || lacks("KUBE-FORWARD") || lacks("KUBE-EXTERNAL-SERVICES")
 }
 
 /// Whether rules are those of a release before 1.10: they have no chain that came later, and OUTPUT jumps to filter's KUBE-SERVICES for all

@@ -14,7 +14,7 @@ use super::finding::{Finding, Place};
 use super::severity::Severity;
 use super::view::{Placed, Tables, View};
 use crate::evidence::NodeRules;
-use crate::infer::accessors;
+use crate::infer::{accessors, is_api_server};
 use crate::text::list;
 
 /// The most pods and endpoints that are named.
@@ -134,7 +134,7 @@ impl<'v> Pods<'v> {
     /// Returns the endpoints that may be pods, with their Services. Those of the API server are on its host.
     fn endpoints_of_pods<'p>(&self, ports: &'p [InferredPort], family: Family) -> Vec<(IpAddr, &'p ObjectName)> {
         let of_nodes: HashSet<IpAddr> = self.nodes.values().flatten().copied().collect();
-        let is_of_pods = |port: &&InferredPort| port.service != ObjectName::new("default", "kubernetes");
+        let is_of_pods = |port: &&InferredPort| !is_api_server(&port.full_name());
         let all = ports.iter().filter(is_of_pods).flat_map(|port| {
             let endpoints = port.endpoints.iter().chain(&port.local).map(SocketAddr::ip);
             endpoints.map(|ip| (ip, &port.service))

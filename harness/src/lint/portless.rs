@@ -30,14 +30,13 @@ fn of(tables: Tables<'_>) -> Option<Finding> {
 /// Whether a rule leads from kube-proxy's lists of addresses to a Service for all ports of a protocol.
 fn is_portless(placed: &Placed<'_>) -> bool {
     let is_list = ["KUBE-SERVICES", "KUBE-NODEPORTS"].contains(&&*placed.chain.name);
-    let kind = |chain: &str| ChainKind::of(chain).map(|(kind, _)| kind);
-    let leads = || placed.rule.next_chain().and_then(|next| kind(next)).is_some_and(|kind| kind != ChainKind::Endpoint);
+    let next = || placed.rule.next_chain().and_then(|next| ChainKind::of(next));
     placed.table == TableName::Nat
         && is_list
         && placed.rule.protocol.is_some()
         && !placed.rule.is_unread()
         && !placed.rule.matches.iter().any(|one| matches!(one, Match::Ports(_)))
-        && leads()
+        && next().is_some_and(|(kind, _)| kind != ChainKind::Endpoint)
 }
 
 #[cfg(test)]

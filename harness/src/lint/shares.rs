@@ -44,13 +44,9 @@ fn find_on_node(node: &NodeRules) -> Vec<Finding> {
             let (id, chain) = id_of(&defect.kind);
             let Some(id) = id else { continue };
             // Connections that no endpoint's chain takes for its protocol, or whose number a map lacks, fall through: that is one defect.
-            let is_consequence = match defect.kind {
-                Kind::FallsThrough { .. } => cascade.defects.iter().any(|own| matches!(own.kind, Kind::Gap { .. })),
-                _ => false,
-            };
-            let is_consequence = is_consequence
-                || id == "broken-balancing"
-                    && cascade.defects.iter().any(|own| matches!(own.kind, Kind::Protocol { .. }));
+            let has = |is_cause: fn(&Kind) -> bool| cascade.defects.iter().any(|own| is_cause(&own.kind));
+            let is_consequence = id == "broken-balancing" && has(|kind| matches!(kind, Kind::Protocol { .. }))
+                || matches!(defect.kind, Kind::FallsThrough { .. }) && has(|kind| matches!(kind, Kind::Gap { .. }));
             // A rule that could not be read takes an unknown part of the connections.
             let depends_on_unread = SHARES.contains(&id) && unread.contains(&*cascade.chain);
             if is_consequence || depends_on_unread {

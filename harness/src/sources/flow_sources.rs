@@ -343,20 +343,15 @@ impl<'c, 'a> Sources<'c, 'a> {
     /// The outcome of the flow, without details that vary from flow to flow.
     fn short(&self, seen: &FlowOutcome) -> String {
         let FlowOutcome::Delivered { source, destination, reply, .. } = seen else { return seen.to_string() };
-        let PromisedOutcome::Delivered { .. } = &self.promise.outcome else {
-            match self.promise.outcome {
-                PromisedOutcome::Dropped => return "delivered instead of dropped".to_owned(),
-                PromisedOutcome::Rejected(_) => return "delivered instead of rejected".to_owned(),
-                PromisedOutcome::Fails => return "delivered instead of rejected or dropped".to_owned(),
-                _ => {}
-            }
-            let is_there = *destination == self.flow.question.to;
-            return match (is_there, source.ip() == self.flow.source) {
-                (false, _) => "delivered elsewhere".to_owned(),
-                (true, false) => self.with_another_source(source.ip(), *destination),
-                (true, true) => "delivered".to_owned(),
-            };
-        };
+        match self.promise.outcome {
+            PromisedOutcome::Delivered { .. } => {}
+            PromisedOutcome::Dropped => return "delivered instead of dropped".to_owned(),
+            PromisedOutcome::Rejected(_) => return "delivered instead of rejected".to_owned(),
+            PromisedOutcome::Fails => return "delivered instead of rejected or dropped".to_owned(),
+            _ if *destination != self.flow.question.to => return "delivered elsewhere".to_owned(),
+            _ if source.ip() != self.flow.source => return self.with_another_source(source.ip(), *destination),
+            _ => return "delivered".to_owned(),
+        }
         if self.promise.outcome.endpoint(*destination).is_none() {
             return "delivered to an address that is not a ready endpoint".to_owned();
         }

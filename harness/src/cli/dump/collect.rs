@@ -33,18 +33,8 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         console.text(SCRIPT.to_owned());
         return Ok(Exit::Held);
     }
-    if let Some(folder) = args.output.as_deref().and_then(Path::parent) {
-        // Before everything is collected, which may take minutes.
-        if !folder.as_os_str().is_empty() && !folder.is_dir() {
-            let message = format!(
-                "cannot write {}: there is no folder {}",
-                printable(&args.output.clone().unwrap_or_default()),
-                printable(folder)
-            );
-            let help = "Name a file in a folder that exists and that you may write to.";
-            return Err(Failure::unwritten(message, &ErrorKind::NotFound.into(), help));
-        }
-    }
+    // Before everything is collected, which may take minutes.
+    args.output.as_deref().map_or(Ok(()), check_folder)?;
     let target = if args.output.is_some() { Target::Memory } else { Target::NewFile };
     let collected = collect(target).map_err(|error| {
         console.complain(format!("the shell `sh` cannot be run: {}", reason(error)));
@@ -66,4 +56,14 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         None => console.text(String::from_utf8_lossy(&collected.output)),
     }
     Ok(Exit::Held)
+}
+
+/// Rejects a path in a folder that does not exist.
+fn check_folder(path: &Path) -> Result<(), Failure> {
+    let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) else {
+        return Ok(());
+    };
+    let message = format!("cannot write {}: there is no folder {}", printable(path), printable(folder));
+    let help = "Name a file in a folder that exists and that you may write to.";
+    Err(Failure::unwritten(message, &ErrorKind::NotFound.into(), help))
 }

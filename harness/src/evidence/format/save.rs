@@ -152,9 +152,7 @@ impl NotRead {
         let mut found = Self::default();
         for error in errors {
             let is_shortened = [" ... ", " … "].iter().any(|mark| error.text.contains(mark));
-            // What has its target after the mistake is not cut.
-            let is_whole = error.text.chars().skip(error.column).collect::<String>().contains(" -j ");
-            let is_last = Some(error.line) == last && !is_shortened && !is_whole;
+            let is_last = Some(error.line) == last && !is_shortened && !has_target_after(error);
             let is_older = OLDER.iter().any(|mark| error.text.contains(mark));
             let mend = if is_older { Repair::UnsupportedRevision } else { Repair::Cut };
             if is_last || is_older {
@@ -166,6 +164,11 @@ impl NotRead {
         }
         found
     }
+}
+
+/// Whether a rule has its target after the mistake: then it is not cut there.
+fn has_target_after(error: &ParseError) -> bool {
+    error.text.chars().skip(error.column).collect::<String>().contains(" -j ")
 }
 
 /// Whether lines are known to end with the output: after the output of a command, the terminal shows the next prompt. Rules below prose may have been

@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::input::{Diagnostic, Diagnostics, Span};
-use crate::input::{did_you_mean, did_you_mean_elsewhere};
+use crate::input::{Diagnostic, Diagnostics, Span, did_you_mean, did_you_mean_elsewhere};
 use crate::scenario::model::Note;
-use crate::text::{is_interpreted, one_line};
+use crate::text::{is_interpreted, list, one_line};
 use crate::yaml::{At, Place};
 
 /// Errors and notes, in the order of discovery.
@@ -19,6 +18,9 @@ pub(crate) struct Findings {
     /// The notes.
     pub(crate) notes: Vec<Note>,
 }
+
+/// The most known names that are listed.
+const MAX_KNOWN: usize = 8;
 
 impl Findings {
     /// Returns the errors in the order of files and lines, with the texts of the files.
@@ -55,10 +57,8 @@ impl Findings {
             Some(question) => question,
             None if known.is_empty() => format!("Add a {what} with this name: the scenario has none."),
             None => {
-                let some: Vec<&str> = known.iter().map(AsRef::as_ref).take(8).collect();
-                let more = known.len() - some.len();
-                let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-                format!("Add a {what} with this name, or use one of: {}{more}.", some.join(", "))
+                let known = list(known.iter().map(AsRef::as_ref), MAX_KNOWN);
+                format!("Add a {what} with this name, or use one of: {known}.")
             }
         };
         self.wrong(at, format!("there is no {what} `{name}`"), help);

@@ -1,12 +1,14 @@
 //! A failing class: flows that fail in the same way.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::num::NonZeroUsize;
 
-use super::missing_rules::MissingRules;
+use super::repair::Repair;
 use super::{LabResult, MinimizeError};
-use crate::scenario::Scenario;
+use crate::scenario::{Place, Scenario};
 use crate::sources::Disagreement;
+use crate::text::shell_word;
 use crate::verify::{Finding, Options, Verification, verify};
 
 /// Flows on which the sources disagree in the same way, and one of them.
@@ -22,9 +24,10 @@ pub struct FailingClass {
     pub promised: String,
     /// Its service and port, if it is sent to a service.
     pub service: Option<String>,
-    /// The rule that decides where the flow goes, if there is one.
-    rule: Option<String>,
 }
+
+/// How flows fail: the sources that disagree, the difference, and the promise in a word.
+pub(super) type Way = (Disagreement, String, String);
 
 impl fmt::Display for FailingClass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -47,7 +50,6 @@ impl FailingClass {
             flow: finding.example.flow.clone(),
             promised: first_word(&finding.example.promise),
             service: finding.example.service.clone(),
-            rule: deciding(finding).cloned(),
         }
     }
 
@@ -56,9 +58,24 @@ impl FailingClass {
         self.flow.split(' ').next().unwrap_or_default()
     }
 
+    /// The options of `svclab verify` that leave out other flows: `--from=pod/client --service=default/web:http`.
+    pub fn selection(&self) -> String {
+        let service = self.service.as_deref().map(|service| format!(" --service={}", shell_word(service)));
+        format!("--from={}{}", shell_word(self.sender()), service.unwrap_or_default())
+    }
+
     fn is(&self, finding: &Finding) -> bool {
-        (finding.disagreement, &finding.what) == (self.disagreement, &self.what)
-            && first_word(&finding.example.promise) == self.promised
+        way(finding) == self.way()
+    }
+
+    /// Whether flows fail in this way, and the first of them is its own.
+    fn is_shown_by(&self, finding: &Finding) -> bool {
+        self.is(finding) && finding.example.flow == self.flow
+    }
+
+    /// How it fails.
+    pub(super) fn way(&self) -> Way {
+        (self.disagreement, self.what.clone(), self.promised.clone())
     }
 
     /// The service, without its port: `namespace/name`.
@@ -71,61 +88,83 @@ impl FailingClass {
 /// Decides whether a smaller scenario still shows the class.
 pub(super) struct Judge<'c> {
     class: &'c FailingClass,
+    /// The flows to verify: at first those to the class's service, which leaves out most others at once.
     options: Options,
-    /// Whether the rule that decides about the class's flow must stay the one that decides: without any rules, other packets may be lost in
-    /// the same way.
-    keeps_rule: bool,
-    /// The missing rules, if they are the cause: with them, the class must keep its promise.
-    missing: Option<MissingRules>,
+    /// The rules on the path of the class's flow, of the scenario's own ones. They stay if nothing repairs it: without any rules, other
+    /// packets may be lost in the same way.
+    path: Option<Vec<String>>,
+    /// How flows of the whole scenario fail: a smaller one must not fail in other ways.
+    known: HashSet<Way>,
+    /// What the cause is, if rules are: without it, the class must keep its promise.
+    repair: Option<Repair>,
+    /// How flows of a repaired scenario may fail.
+    known_repaired: HashSet<Way>,
     /// The number of scenarios tried.
     pub(super) tried: usize,
 }
 
 impl<'c> Judge<'c> {
-    pub(super) fn new(class: &'c FailingClass, options: &Options, whole: &Scenario) -> Self {
-        let own = Options {
+    /// `known` are the ways in which flows of the whole scenario fail.
+    pub(super) fn new(class: &'c FailingClass, known: HashSet<Way>, options: &Options, whole: &Scenario) -> Self {
+        let options = Options {
             jobs: NonZeroUsize::new(1),
             no_lab: true,
-            service: class.service.clone(),
-            from: Some(class.sender().to_owned()),
+            service: class.service.clone().or_else(|| options.service.clone()),
             node: None,
             ..options.clone()
         };
-        let mut judge = Self { class, options: own, keeps_rule: class.rule.is_some(), missing: None, tried: 0 };
-        // Of flows that fail in the same way, another one may be the example for this sender and service.
-        judge.keeps_rule = judge.keeps_rule && judge.shows(whole);
-        judge.tried = 0;
+        let mut judge =
+            Self { class, options, path: None, known, repair: None, known_repaired: HashSet::new(), tried: 0 };
+        judge.path = judge.failures(whole).ok().and_then(|failures| {
+            let finding = failures.iter().find(|finding| class.is(finding))?;
+            Some(own_path(finding, whole))
+        });
         judge
     }
 
-    /// Looks for missing rules that are the cause: with them, the class keeps its promise.
-    pub(super) fn find_missing_rules(&mut self, scenario: &Scenario) {
-        self.missing = MissingRules::find(scenario, |repaired| self.holds(repaired));
+    /// Watches flows to all other addresses, too, from now on. How these fail in a scenario without most other services is known.
+    pub(super) fn watch_all(&mut self, scenario: &Scenario) {
+        self.options.service = None;
+        self.known.extend(self.ways(scenario).unwrap_or_default());
     }
 
-    /// Whether no flow of the class fails in this way.
-    pub(super) fn holds(&mut self, scenario: &Scenario) -> bool {
-        self.tried += 1;
-        verified(scenario, &self.options)
-            .is_ok_and(|verification| !verification.failures(&self.options).any(|finding| self.class.is(finding)))
+    /// Looks for the rules that are the cause: without them, or with those that are missing, the class keeps its promise, and no flow fails
+    /// in a new way.
+    pub(super) fn find_repair(&mut self, scenario: &Scenario) {
+        let mut others = self.known.clone();
+        others.remove(&self.class.way());
+        self.repair = Repair::find(scenario, |repaired| {
+            self.tried += 1;
+            self.ways(repaired).is_ok_and(|ways| ways.is_subset(&others))
+        });
+        self.known_repaired = others;
     }
 
-    /// Whether the class's sender still fails in this way, for the same service, and because of the same rule, or because of the same
-    /// missing one.
+    /// Whether the class's flow still fails in this way, by the same rules or the same cause, and no flow fails in another way than before.
     pub(super) fn shows(&mut self, scenario: &Scenario) -> bool {
         self.tried += 1;
-        let is_by_rule = |finding: &Finding| !self.keeps_rule || deciding(finding) == self.class.rule.as_ref();
-        let found = verified(scenario, &self.options);
-        let fails = found.is_ok_and(|verification| {
-            verification.failures(&self.options).any(|finding| self.class.is(finding) && is_by_rule(finding))
+        let path = self.path.as_ref().filter(|_| self.repair.is_none());
+        let is_shown = self.failures(scenario).is_ok_and(|failures| {
+            let is_by_path = |finding: &Finding| path.is_none_or(|path| *path == own_path(finding, scenario));
+            let shows = |finding: &Finding| self.class.is_shown_by(finding) && is_by_path(finding);
+            failures.iter().any(shows) && failures.iter().all(|finding| self.known.contains(&way(finding)))
         });
-        let repaired = |missing: &MissingRules| missing.repaired(scenario);
-        fails
-            && match self.missing.as_ref().map(repaired) {
-                None => true,
-                Some(None) => false,
-                Some(Some(repaired)) => self.holds(&repaired),
-            }
+        is_shown && self.repair.as_ref().is_none_or(|repair| self.is_repaired_by(repair, scenario))
+    }
+
+    /// Whether the class keeps its promise without its cause, and no flow fails in another way than before.
+    fn is_repaired_by(&self, repair: &Repair, scenario: &Scenario) -> bool {
+        let ways = repair.repaired(scenario).and_then(|repaired| self.ways(&repaired).ok());
+        ways.is_some_and(|ways| ways.is_subset(&self.known_repaired))
+    }
+
+    /// How flows fail.
+    pub(super) fn ways(&self, scenario: &Scenario) -> Result<HashSet<Way>, MinimizeError> {
+        Ok(self.failures(scenario)?.iter().map(way).collect())
+    }
+
+    fn failures(&self, scenario: &Scenario) -> Result<Vec<Finding>, MinimizeError> {
+        Ok(verified(scenario, &self.options)?.failures(&self.options).cloned().collect())
     }
 
     /// Sends packets in a lab to reproduce the failure.
@@ -145,9 +184,20 @@ impl<'c> Judge<'c> {
     }
 }
 
-/// The last rule that decides where the example goes. Rules at POSTROUTING choose its source, which the words of a class contain.
-fn deciding(finding: &Finding) -> Option<&String> {
-    finding.example.rules.iter().rev().find(|rule| !rule.contains(" POSTROUTING "))
+/// How the flows of a finding fail.
+fn way(finding: &Finding) -> Way {
+    (finding.disagreement, finding.what.clone(), first_word(&finding.example.promise))
+}
+
+/// The rules on the path of a finding's example, of nodes whose rules the scenario contains: those that are generated depend on its objects.
+fn own_path(finding: &Finding, scenario: &Scenario) -> Vec<String> {
+    let is_own = |rule: &&String| {
+        scenario.rules.iter().any(|own| match &own.place {
+            Place::Node(name) => rule.strip_prefix("node/").is_some_and(|rest| rest.starts_with(&format!("{name} "))),
+            Place::Pod(_) => false,
+        })
+    };
+    finding.example.rules.iter().filter(is_own).cloned().collect()
 }
 
 fn verified(scenario: &Scenario, options: &Options) -> Result<Verification, MinimizeError> {

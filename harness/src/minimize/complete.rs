@@ -41,12 +41,13 @@ pub(super) fn lacks_rules<T: SameRule>(own: &[T], generated: &[T]) -> bool {
 }
 
 /// Adds the rules that a chain lacks, each as late as the order of the generated ones allows, so that no rule of the chain is overridden.
-pub(super) fn complete_chain<T: SameRule>(own: &mut Vec<T>, generated: &[T]) {
+/// Rules that it had `before` it was reduced are not what it lacks.
+pub(super) fn complete_chain<T: SameRule>(own: &mut Vec<T>, before: &[T], generated: &[T]) {
     let mut end = own.len();
     for rule in generated.iter().rev() {
         match own[..end].iter().rposition(|known| known.is_same(rule)) {
             Some(at) => end = at,
-            None if own.iter().any(|known| known.is_same(rule)) => {}
+            None if own.iter().chain(before).any(|known| known.is_same(rule)) => {}
             None => own.insert(end, rule.clone()),
         }
     }
@@ -57,9 +58,14 @@ pub(super) fn lacks_elements(own: &[nftables::Element], generated: &[nftables::E
     missing_elements(own, generated).next().is_some()
 }
 
-/// Adds the elements that a set or map lacks.
-pub(super) fn complete_elements(own: &mut Vec<nftables::Element>, generated: &[nftables::Element]) {
-    let missing: Vec<_> = missing_elements(own, generated).cloned().collect();
+/// Adds the elements that a set or map lacked `before` it was reduced.
+pub(super) fn complete_elements(
+    own: &mut Vec<nftables::Element>,
+    before: &[nftables::Element],
+    generated: &[nftables::Element],
+) {
+    let missing: Vec<_> = missing_elements(before, generated).cloned().collect();
+    let missing: Vec<_> = missing_elements(own, &missing).cloned().collect();
     own.extend(missing);
 }
 

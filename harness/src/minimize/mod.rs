@@ -1,24 +1,29 @@
 //! The smallest scenario that still shows a failure.
 //!
 //! 1. `class`: a scenario → the failing class to keep, found as `svclab verify --no-lab` finds it;
-//! 2. `missing_rules`: the missing rules that cause it, if any; `complete` adds them to chains, sets and maps;
+//! 2. `repair`: the deviations from kube-proxy's rules that cause it, if any: `missing_rules`, which `complete` adds, and `obstacles`, which
+//!    are removed;
 //! 3. `reduce`: objects, nodes, hosts, settings and rules (`rules`) are removed by delta debugging (`delta`) as long as the class still
-//!    fails;
+//!    fails, the repair still repairs it, and nothing fails in another way than before;
 //! 4. the rest is written as a self-contained scenario (`scenario::print`);
 //! 5. the text is read back and must fail in the same way, in a lab too if one is requested.
 
 mod class;
 mod complete;
 mod delta;
+mod follow;
 mod missing_rules;
+mod obstacles;
 mod reduce;
+mod repair;
 mod rules;
 
+use std::collections::HashSet;
 use std::path::Path;
 
 pub use class::FailingClass;
 
-use self::class::Judge;
+use self::class::{Judge, Way};
 use crate::input::Diagnostics;
 use crate::report::Trouble;
 use crate::scenario::{self, Scenario, Tests, parse_with};
@@ -45,6 +50,8 @@ pub struct Minimized {
     pub tried: usize,
     /// Whether the failure was reproduced in a lab.
     pub lab: LabResult,
+    /// Whether flows fail in other ways, too, as they do in the whole scenario.
+    pub has_others: bool,
 }
 
 /// Whether a predicted failure was reproduced in a lab.
@@ -117,9 +124,10 @@ const MAX_CLASSES: usize = 5;
 pub fn minimize(scenario: &Scenario, choice: &Choice) -> Result<Minimized, MinimizeError> {
     let plain = Scenario { tests: Vec::new(), notes: Vec::new(), ..scenario.clone() };
     let classes = FailingClass::all(&plain, &choice.verify)?;
+    let known: HashSet<Way> = classes.iter().map(FailingClass::way).collect();
     let mut first = None;
-    for class in classes.into_iter().take(MAX_CLASSES) {
-        let minimized = keep(class, &plain, choice)?;
+    for class in classes.iter().take(MAX_CLASSES) {
+        let minimized = keep(class, known.clone(), &plain, choice)?;
         if matches!(minimized.lab, LabResult::NotRun | LabResult::Reproduced) {
             return Ok(minimized);
         }
@@ -129,8 +137,13 @@ pub fn minimize(scenario: &Scenario, choice: &Choice) -> Result<Minimized, Minim
 }
 
 /// Removes everything that one class does not need.
-fn keep(class: FailingClass, whole: &Scenario, choice: &Choice) -> Result<Minimized, MinimizeError> {
-    let mut judge = Judge::new(&class, &choice.verify, whole);
+fn keep(
+    class: &FailingClass,
+    known: HashSet<Way>,
+    whole: &Scenario,
+    choice: &Choice,
+) -> Result<Minimized, MinimizeError> {
+    let mut judge = Judge::new(class, known, &choice.verify, whole);
     let small = reduce::reduce(whole.clone(), &mut judge);
     let named = Scenario { name: class.to_string(), ..small };
     let origin = printable(&whole.file);
@@ -141,8 +154,8 @@ fn keep(class: FailingClass, whole: &Scenario, choice: &Choice) -> Result<Minimi
         return Err(MinimizeError::Lost);
     }
     let lab = if choice.verify.no_lab { LabResult::NotRun } else { judge.reproduce(&read)? };
-    let tried = judge.tried;
-    Ok(Minimized { text, sizes: [Size::of(whole), Size::of(&read)], class, tried, lab })
+    let (tried, has_others) = (judge.tried, judge.ways(&read)?.iter().any(|way| *way != class.way()));
+    Ok(Minimized { text, sizes: [Size::of(whole), Size::of(&read)], class: class.clone(), tried, lab, has_others })
 }
 
 /// Reads a self-contained scenario.

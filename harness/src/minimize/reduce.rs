@@ -9,6 +9,7 @@ use svclab_rules::cluster::{
 
 use super::class::Judge;
 use super::delta::shortest;
+use super::follow::following;
 use super::rules::{about, units, with};
 use crate::scenario::{Cni, CniKind, OtherRules, Overlay, Place, Scenario};
 use crate::sources::Disagreement;
@@ -21,15 +22,17 @@ pub(super) fn reduce(scenario: Scenario, judge: &mut Judge<'_>) -> Scenario {
         reducing.connections();
     }
     reducing.guess();
-    reducing.judge.find_missing_rules(&reducing.left);
+    reducing.services();
+    reducing.judge.watch_all(&reducing.left);
+    reducing.judge.find_repair(&reducing.left);
     // A late removal may make an earlier one possible.
     for _ in 0..2 {
         let before = reducing.left.clone();
         reducing.services();
-        reducing.rule_sets();
         reducing.pods();
         reducing.endpoints();
         reducing.nodes();
+        reducing.rule_sets();
         reducing.hosts();
         reducing.connections();
         reducing.fields();
@@ -59,7 +62,8 @@ impl Reducing<'_, '_> {
     fn change(&mut self, change: impl FnOnce(&mut Cluster)) -> bool {
         let mut cluster = self.left.cluster.clone();
         change(&mut cluster);
-        self.attempt(Scenario { cluster, ..self.left.clone() })
+        let smaller = Scenario { cluster, ..self.left.clone() };
+        self.attempt(following(&self.left, smaller))
     }
 
     /// Shortens one of a scenario's lists: `with` returns the scenario with only some of its items.
@@ -70,6 +74,11 @@ impl Reducing<'_, '_> {
         let (all, judge) = (&self.left, &mut *self.judge);
         let kept = shortest(items, |items| judge.shows(&with(all, items)));
         self.left = with(&self.left, &kept);
+    }
+
+    /// Shortens a list of objects; rules follow them.
+    fn shorten_objects<T: Clone>(&mut self, items: Vec<T>, with: impl Fn(&Scenario, &[T]) -> Scenario) {
+        self.shorten(items, |whole, items| following(whole, with(whole, items)));
     }
 
     /// Tries the class's own service alone, with the rules that are not about other services: in most cases nothing else is needed.
@@ -99,6 +108,7 @@ impl Reducing<'_, '_> {
         };
         let mut bare = left.clone();
         bare.cluster.pods.retain(is_needed);
+        let [bare, left, objects] = [bare, left, objects].map(|smaller| following(&self.left, smaller));
         if !self.attempt(bare) && !self.attempt(left) {
             self.attempt(objects);
         }
@@ -106,7 +116,7 @@ impl Reducing<'_, '_> {
 
     fn services(&mut self) {
         let names: Vec<ObjectName> = self.left.cluster.services.iter().map(|service| service.name.clone()).collect();
-        self.shorten(names, |scenario, names| {
+        self.shorten_objects(names, |scenario, names| {
             let kept: HashSet<&ObjectName> = names.iter().collect();
             let mut cluster = scenario.cluster.clone();
             cluster.services.retain(|service| kept.contains(&service.name));
@@ -118,7 +128,7 @@ impl Reducing<'_, '_> {
     /// Removes pods together with their endpoints.
     fn pods(&mut self) {
         let names: Vec<ObjectName> = self.left.cluster.pods.iter().map(|pod| pod.name.clone()).collect();
-        self.shorten(names, |scenario, names| {
+        self.shorten_objects(names, |scenario, names| {
             let kept: HashSet<&ObjectName> = names.iter().collect();
             without_pods(scenario, &|pod| !kept.contains(&pod.name))
         });
@@ -130,7 +140,7 @@ impl Reducing<'_, '_> {
             slices.flat_map(|(slice, own)| (0..own.endpoints.len()).map(move |at| (slice, at))).collect()
         };
         let all = numbered(&self.left.cluster);
-        self.shorten(all, |scenario, kept| {
+        self.shorten_objects(all, |scenario, kept| {
             let kept: HashSet<&(usize, usize)> = kept.iter().collect();
             let mut cluster = scenario.cluster.clone();
             for (number, slice) in cluster.slices.iter_mut().enumerate() {
@@ -145,7 +155,7 @@ impl Reducing<'_, '_> {
     /// Removes nodes together with their pods and rules.
     fn nodes(&mut self) {
         let names: Vec<String> = self.left.cluster.nodes.iter().map(|node| node.name.clone()).collect();
-        self.shorten(names, |scenario, names| {
+        self.shorten_objects(names, |scenario, names| {
             let is_gone = |name: &String| !names.contains(name);
             let mut smaller = without_pods(scenario, &|pod| is_gone(&pod.node));
             smaller.cluster.nodes.retain(|node| !is_gone(&node.name));
@@ -195,7 +205,7 @@ impl Reducing<'_, '_> {
                 self.change(|cluster| change(&mut cluster.services[at]));
             }
             let ports = self.left.cluster.services[at].ports.clone();
-            self.shorten(ports, |scenario, ports| {
+            self.shorten_objects(ports, |scenario, ports| {
                 let mut cluster = scenario.cluster.clone();
                 let own = &mut cluster.services[at];
                 own.ports = ports.to_vec();

@@ -6,6 +6,14 @@ use svclab_rules::iptables::{Chain, ChainKind, Policy, TableName, Target};
 use svclab_rules::nftables::{self, Statement, Verdict};
 use svclab_rules::ruleset::Rules;
 
+use crate::scenario::{OtherRules, Place, Scenario};
+
+/// The rules that kube-proxy writes for the node of some rules.
+pub(super) fn generated(scenario: &Scenario, rules: &OtherRules) -> Option<Rules> {
+    let Place::Node(node) = &rules.place else { return None };
+    Rules::generate(&scenario.cluster, scenario.cluster.node(node)?, rules.family).ok()
+}
+
 /// The number of parts that can be removed one by one: rules, and elements of sets and maps.
 pub(super) fn units(rules: &Rules) -> usize {
     match rules {

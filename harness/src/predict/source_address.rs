@@ -24,7 +24,11 @@ impl Machine {
         };
         if let Some(set) = set.filter(|_| self.listed[family as usize].len() > 1) {
             let own = self.listed[family as usize].iter().map(|(_, network)| *network);
-            let edges: Vec<u128> = own.flat_map(edges).chain(edges_of_labels()).collect();
+            let edges: Vec<u128> = match family {
+                Family::Ipv4 if is_direct => own.flat_map(bounds).collect(),
+                Family::Ipv4 => Vec::new(),
+                Family::Ipv6 => own.flat_map(bounds_of_prefixes).chain(edges_of_labels()).collect(),
+            };
             let value = address_bits(to);
             let alike = Intervals::alike(&edges, family, value, |number| choose(address_from_bits(number, family)));
             set.ask(Field::Destination, value, &alike);
@@ -58,11 +62,15 @@ impl Machine {
     }
 }
 
-/// The addresses at which the choice may change around a network: the bounds of all prefixes that contain it.
-fn edges(network: IpNet) -> Vec<u128> {
+/// The bounds of a network: IPv4 asks only whether a next hop lies in it.
+fn bounds(network: IpNet) -> impl Iterator<Item = u128> {
+    ends(address_bits(network.network()), address_bits(network.broadcast()))
+}
+
+/// The bounds of all prefixes that contain an address: IPv6 counts the bits that it has in common with the destination.
+fn bounds_of_prefixes(network: IpNet) -> impl Iterator<Item = u128> {
     let whole = IpNet::from(network.addr());
-    let prefixes = std::iter::successors(Some(whole), IpNet::supernet);
-    prefixes.flat_map(|prefix| ends(address_bits(prefix.network()), address_bits(prefix.broadcast()))).collect()
+    std::iter::successors(Some(whole), IpNet::supernet).flat_map(bounds)
 }
 
 /// The first address of a range, and the one after it.

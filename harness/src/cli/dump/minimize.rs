@@ -16,8 +16,8 @@ use svclab::verify::Options;
 /// Reduce an input to the smallest scenario that still fails.
 ///
 /// Keeps the first kind of flow on which `svclab verify --no-lab` reports that promise and prediction disagree: services,
-/// endpoints, nodes, hosts, rules, settings and fields are removed as long as the same sender still fails in the same way for the same service.
-/// The result is then verified in a lab. Exits with 1 if no flow fails, or if the lab does not show the failure.
+/// endpoints, nodes, hosts, rules, settings and fields are removed as long as the same flow still fails in the same way, by the same cause, and
+/// nothing fails in a new way. The result is then verified in a lab. Exits with 1 if no flow fails, or if the lab does not show the failure.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// A scenario, Kubernetes objects, or saved rules as for `svclab verify`; `-` for standard input.
@@ -66,13 +66,14 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         Err(error) => return failed(error, console),
     };
     super::write(&args.output, &minimized.text, console)?;
-    let Minimized { class, sizes, tried, lab, .. } = minimized;
+    let Minimized { class, sizes, tried, lab, has_others, .. } = minimized;
     let [before, after] = sizes.map(words);
     if !console.quiet {
         console.complain(format!("kept: {class}"));
         console.complain(format!("{before}\n  reduced to {after} after {} trials", grouped(tried as u64)));
         if args.output != Path::new("-") {
-            console.complain(format!("see it with `svclab verify {}`", printable(&args.output)));
+            let only = if has_others { class.selection() + " " } else { String::new() };
+            console.complain(format!("see it with `svclab verify {only}{}`", printable(&args.output)));
         }
     }
     Ok(match lab {

@@ -129,6 +129,8 @@ mod tests {
     #[case("KUBE", true)]
     #[case("8080", true)]
     #[case("I0714", true)]
+    #[case("column", true)]
+    #[case("gawk", true)]
     #[case("payments", false)]
     #[case("ShopService", false)]
     #[case("5d8f7c9b4", false)]

@@ -161,8 +161,18 @@ fn rules(args: &Args, console: &Console) -> Result<Exit, Failure> {
     };
     let families = |node: &str| {
         let families = if args.family.is_some() { Vec::new() } else { saved.families(node, &all) };
-        let families: Vec<Family> = families.into_iter().filter(|family| has_address(node, family)).collect();
-        if families.is_empty() { vec![family(node)] } else { families }
+        let (families, others): (Vec<Family>, Vec<Family>) =
+            families.into_iter().partition(|family| has_address(node, family));
+        if families.is_empty() {
+            return vec![family(node)];
+        }
+        for family in others {
+            console.complain(format!(
+                "note: node {} has no {family} address, so its {family} rules are not compared: see `--family`",
+                one_line(node)
+            ));
+        }
+        families
     };
     let compared = nodes.iter().flat_map(|node| families(node).into_iter().map(move |family| (*node, family)));
     let compared = compared.map(|(node, family)| differ(args, &input, &saved, (node, &all), family, console));

@@ -22,14 +22,14 @@ enum What {
     Other,
 }
 
-/// What lines show whole: what is closed, and has no line that could not be read or that stands for others. `is_headless` says that the lines are
+/// What lines show whole: what is closed, and has no line that could not be read or that stands for others. `headless` is the family of lines that are
 /// in the table without showing its heading.
-pub(super) fn coverage(lines: &[Line<'_>], is_headless: bool, unread: &[usize]) -> Coverage {
+pub(super) fn coverage(lines: &[Line<'_>], headless: Option<Family>, unread: &[usize]) -> Coverage {
     let unread: HashSet<usize> = unread.iter().copied().collect();
     let mut coverage = Coverage::default();
     let mut open: Vec<Open> = Vec::new();
-    if is_headless {
-        open.push(Open { what: What::Table(Some(Family::Ipv4)), is_broken: true });
+    if headless.is_some() {
+        open.push(Open { what: What::Table(headless), is_broken: true });
     }
     for (at, line) in lines.iter().enumerate() {
         if line.is_ellipsis() || unread.contains(&at) || omits_elements(&line.text) {

@@ -65,25 +65,26 @@ impl<'t> Line<'t> {
         text == "--" || is_hunk(text)
     }
 
-    /// Whether the text was left out: `...`, `[snip]`.
+    /// Whether the text was left out: `...`, `[snip]`, `# ... other Services ...`.
     pub(super) fn is_ellipsis(&self) -> bool {
         let text = self.text.trim();
-        self.is_group_separator()
-            || matches!(
-                text,
-                "..."
-                    | "…"
-                    | "[...]"
-                    | "(...)"
-                    | "[snip]"
-                    | "<snip>"
-                    | "(snip)"
-                    | "--- snip ---"
-                    | "-- More --"
-                    | "--More--"
-                    | "(END)"
-            )
+        self.is_group_separator() || matches!(text, "-- More --" | "--More--" | "(END)") || is_omission(text)
     }
+}
+
+/// Whether a person writes this for lines that are left out, with or without a mark of comments in front of it.
+pub(super) fn is_omission(text: &str) -> bool {
+    const WORDS: [&str; 6] = ["...", "…", "snip", "snipped", "omitted", "truncated"];
+    let remark = text.trim_start_matches(['#', '/']);
+    let is_remark = remark.len() < text.len();
+    let starts_with_dots = || WORDS[..2].iter().any(|dots| remark.trim_start().starts_with(dots));
+    if is_remark && starts_with_dots() {
+        return true;
+    }
+    let is_enclosed = remark.starts_with(['[', '(', '<', '{', '-', '=', '*', '~']);
+    let inner = remark.trim_matches([' ', '[', ']', '(', ')', '<', '>', '{', '}', '-', '=', '*', '~', '#', '/']);
+    let is_dots = WORDS[..2].contains(&inner);
+    is_dots || (is_remark || is_enclosed) && WORDS.iter().any(|word| inner.eq_ignore_ascii_case(word))
 }
 
 /// Whether a line is where a part of a `diff` starts: `36a37,38`, `31c31`, `@@ -12,3 +12,5 @@`.

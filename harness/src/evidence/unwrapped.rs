@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::format::{goes_on, width};
+use super::format::{cut_width, goes_on};
 use super::line::{Line, lines};
 use super::prefixes::peel;
 
@@ -44,7 +44,7 @@ pub fn unwrapped(text: &str) -> Cow<'_, str> {
 
 /// The lines that are the rests of those before them.
 fn rests_of(lines: &[Line<'_>]) -> Vec<usize> {
-    let Some(width) = width(lines) else { return Vec::new() };
+    let Some(width) = cut_width(lines) else { return Vec::new() };
     let goes_on = |pair: &[Line<'_>]| pair[0].text.chars().count() == width && goes_on(pair);
     (1..).zip(lines.windows(2)).filter(|(_, pair)| goes_on(pair)).map(|(at, _)| at).collect()
 }

@@ -88,34 +88,51 @@ fn has_usual_comment(text: &str) -> bool {
     let mut words = comment.split(' ');
     let is_service = words.next().is_some_and(|word| word.contains('/') && word.len() > 2);
     let rest = words.collect::<Vec<_>>().join(" ");
-    let usual = [
-        "",
-        "cluster IP",
-        "loadbalancer IP",
-        "external IP",
-        "has no endpoints",
-        "has no local endpoints",
-        "health check node port",
-    ];
-    (is_service
-        && (usual.contains(&rest.as_str())
-            || rest.starts_with("-> ")
-            || rest.contains(" traffic")
-            || rest == "has no local endpoints"))
-        || [
-            "kubernetes service portals",
-            "kubernetes externally-visible service portals",
-            "kubernetes postrouting rules",
-            "kubernetes forwarding rules",
-            "kubernetes service traffic requiring SNAT",
-            "kubernetes load balancer firewall",
-            "kubernetes health check service ports",
-            "kubernetes forwarding conntrack rule",
-        ]
-        .contains(&comment)
+    is_service && (OF_SERVICES.contains(&rest.as_str()) || rest.starts_with("-> ") || rest.contains(" traffic"))
+        || FIXED.contains(&comment)
         || comment.starts_with("kubernetes service nodeports; NOTE: this must be the last rule in this chain")
-        || comment.starts_with("other traffic to ") && comment.ends_with(" will be dropped by KUBE-PROXY-FIREWALL")
+        || comment.starts_with("Balancing rule ")
+        || AROUND_SERVICES.iter().any(|(start, end)| comment.starts_with(start) && comment.ends_with(end))
 }
+
+/// What follows a Service's name in comments.
+const OF_SERVICES: [&str; 7] = [
+    "",
+    "cluster IP",
+    "loadbalancer IP",
+    "external IP",
+    "has no endpoints",
+    "has no local endpoints",
+    "health check node port",
+];
+
+/// Comments of no Service.
+const FIXED: [&str; 13] = [
+    "kubernetes service portals",
+    "kubernetes externally-visible service portals",
+    "kubernetes postrouting rules",
+    "kubernetes forwarding rules",
+    "kubernetes service traffic requiring SNAT",
+    "kubernetes load balancer firewall",
+    "kubernetes health check service ports",
+    "kubernetes forwarding conntrack rule",
+    "kubernetes forwarding conntrack pod source rule",
+    "kubernetes forwarding conntrack pod destination rule",
+    "kubernetes firewall for dropping marked packets",
+    "block incoming localnet connections",
+    "Redirect pods trying to reach external loadbalancer VIP to clusterIP",
+];
+
+/// What stands around a Service's name in comments.
+const AROUND_SERVICES: [(&str, &str); 7] = [
+    ("other traffic to ", " will be dropped by KUBE-PROXY-FIREWALL"),
+    ("pod traffic for ", " external destinations"),
+    ("masquerade traffic for ", " external destinations"),
+    ("masquerade LOCAL traffic for ", " external destinations"),
+    ("masquerade LOCAL traffic for ", " LB IP"),
+    ("route LOCAL traffic for ", " external destinations"),
+    ("route LOCAL traffic for ", " LB IP to service chain"),
+];
 
 /// How much of a rule a text is. The hashes in chains' names are checksums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

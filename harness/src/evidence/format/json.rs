@@ -184,6 +184,9 @@ fn elements(scan: &Scan, lines: &[Line<'_>]) -> Block {
         }
         Kind::Nft => {
             let contents = match nft::read_part(&listed(values).to_string()) {
+                Ok(Contents::Nftables { rules, count, coverage, .. }) => {
+                    Contents::Nftables { rules, count, coverage, cut: lines.last().map(|line| line.number) }
+                }
                 Ok(contents) => contents,
                 Err(error) => {
                     unread.extend(known.iter().map(|range| (scan.line_of(range.start), error.clone())));

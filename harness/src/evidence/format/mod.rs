@@ -22,10 +22,10 @@ mod terminal;
 
 pub(super) use json::is_of_json;
 pub(super) use nft::iptables_nft::is_rule as is_rule_of_nft;
-pub(super) use terminal::{goes_on, width, wrapping_width};
+pub(super) use terminal::{cut_width, goes_on, wrapping_width};
 
 use super::command::{Command, command};
-use super::line::Line;
+use super::line::{Line, is_omission};
 use super::model::{Contents, Format};
 use super::repairs::RepairSet;
 
@@ -81,6 +81,11 @@ const READERS: [Reader; 15] = [
 
 /// A whole text of one format without a mistake, which is read at once.
 pub(super) fn whole(text: &str) -> Option<Contents> {
+    // A remark may stand for lines that a person left out.
+    let is_omission = |line: &str| line.trim_start().starts_with('#') && is_omission(line.trim());
+    if text.lines().any(is_omission) {
+        return None;
+    }
     save::whole(text).or_else(|| nft::whole(text))
 }
 

@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ops::Range;
 
+use svclab_rules::cluster::Family;
 use svclab_rules::coverage::{Coverage, nft_table};
 use svclab_rules::iptables::TableName;
 use svclab_rules::nftables::{self, OtherTable, Parsed, Table};
@@ -105,14 +106,15 @@ pub(super) fn read(lines: &[Line<'_>], context: &Context) -> Option<Block> {
     let filter = filter(context);
     let last = (is_cut && filter != Filter::End).then(|| cut::cut_lines(block)).flatten();
     let cut = last.as_ref().map(|lines| block[lines.start].number);
-    let (rules, mut unread) = parsed(&without_dots(block), is_headless, last);
+    let headless = is_headless.then(|| family_of(block));
+    let (rules, mut unread) = parsed(&without_dots(block), headless, last);
     let lacks_heading = !headless_at.is_empty();
     unread.extend(headless_at.into_iter().map(|at| (at, stray::HEADLESS.to_owned())));
     unread.sort_by_key(|(at, _)| *at);
     let rules = if is_headless { without_iptables(rules) } else { rules };
     let count = count(&rules);
     let unread_lines: Vec<usize> = unread.iter().map(|(at, _)| *at).collect();
-    let mut coverage = blocks::coverage(block, is_headless, &unread_lines);
+    let mut coverage = blocks::coverage(block, headless, &unread_lines);
     limit(&rules, &mut coverage);
     let chains = rules.rules.tables.iter().flat_map(|table| {
         let names = table.chains.iter().map(|chain| &*chain.name).chain(table.sets.iter().map(|set| &*set.name));
@@ -186,7 +188,7 @@ fn cut_end(lines: &[Line<'_>], headless: &[usize]) -> usize {
 }
 
 /// The tables, and the lines that could not be read.
-fn parsed(block: &[Line<'_>], is_headless: bool, cut: Option<Range<usize>>) -> (Parsed, Vec<(usize, String)>) {
+fn parsed(block: &[Line<'_>], headless: Option<Family>, cut: Option<Range<usize>>) -> (Parsed, Vec<(usize, String)>) {
     let mut texts: Vec<&str> = block.iter().map(|line| line.text.as_ref()).collect();
     let rows = rows(block);
     let mut unread: Vec<(usize, String)> = Vec::new();
@@ -196,7 +198,7 @@ fn parsed(block: &[Line<'_>], is_headless: bool, cut: Option<Range<usize>>) -> (
         unread.push((at, reason.to_owned()));
     }
     for trial in 0..=MAX_TRIALS + 1 {
-        let errors = match nftables::parse(&text_of(block, &texts, is_headless)) {
+        let errors = match nftables::parse(&text_of(block, &texts, headless)) {
             Ok(parsed) => return (parsed.shifted(block[0].number - 1), unread),
             Err(errors) => errors,
         };
@@ -212,7 +214,7 @@ fn parsed(block: &[Line<'_>], is_headless: bool, cut: Option<Range<usize>>) -> (
         let mut lost: Vec<(Range<usize>, usize, String)> =
             alone.map(|(at, message)| (*at..at + 1, *at, message.clone())).collect();
         if let Some((at, message)) = failed.into_iter().next().filter(|_| lost.is_empty()) {
-            let parts = if is_last { broken_parts(block, &texts) } else { vec![part_around(block, at)] };
+            let parts = if is_last { broken_parts(block, &texts, headless) } else { vec![part_around(block, at)] };
             lost = parts.into_iter().map(|lines| (lines, at, message.clone())).collect();
             // What was left out did not help: the table itself cannot be read.
             if lost.iter().all(|(lines, ..)| texts[lines.clone()].iter().all(|text| text.trim().is_empty())) {
@@ -231,8 +233,16 @@ fn parsed(block: &[Line<'_>], is_headless: bool, cut: Option<Range<usize>>) -> (
     (Parsed::default(), unread)
 }
 
+/// The family of chains, sets and maps whose table is not shown: IPv6 if they only name its addresses.
+fn family_of(block: &[Line<'_>]) -> Family {
+    let names = |words: &[&str]| block.iter().any(|line| words.iter().any(|word| line.text.contains(word)));
+    let is_ipv6 = names(&["ipv6_addr", "ip6 saddr", "ip6 daddr", "dnat to [", "dnat ip6 to"]);
+    if is_ipv6 && !names(&["ipv4_addr", "ip saddr", "ip daddr", "dnat ip to"]) { Family::Ipv6 } else { Family::Ipv4 }
+}
+
 /// The chains, sets and maps that cannot be read by themselves.
-fn broken_parts(block: &[Line<'_>], texts: &[&str]) -> Vec<Range<usize>> {
+fn broken_parts(block: &[Line<'_>], texts: &[&str], headless: Option<Family>) -> Vec<Range<usize>> {
+    let family = headless.unwrap_or(Family::Ipv4);
     let mut broken = Vec::new();
     let mut at = 0;
     while at < block.len() {
@@ -242,7 +252,7 @@ fn broken_parts(block: &[Line<'_>], texts: &[&str]) -> Vec<Range<usize>> {
         }
         let part = part_around(block, at);
         at = part.end;
-        if nftables::parse(&text_of(&block[part.clone()], &texts[part.clone()], true)).is_err() {
+        if nftables::parse(&text_of(&block[part.clone()], &texts[part.clone()], Some(family))).is_err() {
             broken.push(part);
         }
     }
@@ -250,10 +260,15 @@ fn broken_parts(block: &[Line<'_>], texts: &[&str]) -> Vec<Range<usize>> {
 }
 
 /// The text of a block: with its lines one below the other as they stand, in a table, and with the braces that are missing.
-fn text_of(block: &[Line<'_>], texts: &[&str], is_headless: bool) -> String {
-    let mut text = if is_headless { "table ip kube-proxy { ".to_owned() } else { String::new() };
+fn text_of(block: &[Line<'_>], texts: &[&str], headless: Option<Family>) -> String {
+    let heading = match headless {
+        Some(Family::Ipv4) => "table ip kube-proxy { ",
+        Some(Family::Ipv6) => "table ip6 kube-proxy { ",
+        None => "",
+    };
+    let mut text = heading.to_owned();
     let mut number = block[0].number - 1;
-    let mut depth = if is_headless { Depth::IN_TABLE } else { Depth::default() };
+    let mut depth = if headless.is_some() { Depth::IN_TABLE } else { Depth::default() };
     for (line, own) in block.iter().zip(texts) {
         while number + 1 < line.number {
             text.push('\n');

@@ -18,7 +18,7 @@ use super::super::model::{Contents, Format};
 use super::super::repairs::{Repair, RepairSet};
 use super::super::wrapped_lines::{self, MAX_LINES, Quality};
 use super::terminal::first_output;
-use super::{Block, Command, Context, command, knows_block, width};
+use super::{Block, Command, Context, command, cut_width, knows_block};
 
 /// The most lines of something else between rules that do not end a block.
 const MAX_BETWEEN: usize = 3;
@@ -187,7 +187,7 @@ fn starts_within(first: &str) -> Option<&str> {
 
 /// The lines of the block, up to the next table of the same name.
 fn collect<'l>(lines: &'l [Line<'_>]) -> Lines<'l> {
-    let width = width(first_output(lines));
+    let width = cut_width(first_output(lines));
     let mut found = Lines { logical: Vec::new(), taken: 0, unread: Vec::new(), mends: Vec::new(), width, family: None };
     let mut tables: Vec<&str> = Vec::new();
     let mut has_others = false;
@@ -197,12 +197,15 @@ fn collect<'l>(lines: &'l [Line<'_>]) -> Lines<'l> {
         if line.is_fence() || ansible_host(text).is_some() {
             break;
         }
-        if text.is_empty() || (text.starts_with('#') && command(text).is_none()) {
+        if text.is_empty() || (text.starts_with('#') && (line.is_ellipsis() || command(text).is_none())) {
             if let Some(family) = family_of_program(text) {
                 if found.is_other_family(family) {
                     break;
                 }
                 found.family = Some(family);
+            }
+            if line.is_ellipsis() {
+                found.logical.push((line.number, ELLIPSIS.into()));
             }
             at += 1;
             if !text.is_empty() {

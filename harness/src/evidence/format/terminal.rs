@@ -34,12 +34,27 @@ pub(super) fn first_output<'l, 't>(lines: &'l [Line<'t>]) -> &'l [Line<'t>] {
 
 /// The width of the terminal that wrapped lines, in characters: that of the longest lines, if most of them, and several, go on in a line that
 /// is of no format. Sentences are not what it wrapped.
-pub(in super::super) fn width(lines: &[Line<'_>]) -> Option<usize> {
+pub(super) fn width(lines: &[Line<'_>]) -> Option<usize> {
     let mut output = Output::default();
     let own = lines.iter().take(SAMPLE).take_while(|line| !line.is_fence());
     let length = |line: &Line<'_>| if output.has(line) { line.text.chars().count() } else { 0 };
     let lengths: Vec<usize> = own.map(length).collect();
     wrapping_width(&lengths, |at| lines.get(at..at + 2).map(goes_on), |_| false)
+}
+
+/// The width of the terminal that cut lines within words; `None` also where they were broken between words.
+pub(in super::super) fn cut_width(lines: &[Line<'_>]) -> Option<usize> {
+    width(lines).filter(|width| !breaks_at_words(lines, *width))
+}
+
+/// Whether lines were broken between words: one that is shorter than the width goes on with a word that had no room in it. Where a blank was
+/// at the break, it may be gone.
+fn breaks_at_words(lines: &[Line<'_>], width: usize) -> bool {
+    lines.windows(2).any(|pair| {
+        let word = pair[1].text.trim_start().split(' ').next().unwrap_or_default().chars().count();
+        let length = pair[0].text.chars().count();
+        word > 0 && length < width && length + 1 + word > width && goes_on(pair)
+    })
 }
 
 /// The width at which a terminal wrapped lines of these lengths: the length of the longest ones, if most of them continue in the next

@@ -104,6 +104,69 @@ fn what_a_terminal_wrapped_is_read_as_it_was(
     assert_eq!(rules_of(&wrapped), rules_of(&text));
 }
 
+/// An editor breaks lines between words, and the blank at the break may be gone.
+#[rstest]
+fn rules_broken_between_words_are_read_as_they_were(#[values(80, 90, 97, 99, 100, 101, 110, 120)] width: usize) {
+    let text =
+        std::fs::read_to_string("../rules/tests/golden/clusterip-three-endpoints/v1.32-iptables/iptables-save.txt");
+    let text = text.unwrap();
+    assert_eq!(rules_of(&broken_between_words(&text, width)), rules_of(&text));
+}
+
+/// As `fold -s` does, without blanks at the ends of lines.
+fn broken_between_words(text: &str, width: usize) -> String {
+    let mut broken = String::new();
+    for line in text.lines() {
+        let mut length = 0;
+        for word in line.split(' ') {
+            if length > 0 {
+                let fits = length + 1 + word.len() <= width;
+                broken.push(if fits { ' ' } else { '\n' });
+                length = if fits { length + 1 } else { 0 };
+            }
+            broken += word;
+            length += word.len();
+        }
+        broken.push('\n');
+    }
+    broken
+}
+
+/// A remark may stand for rules that a person left out: what lies around it is not whole.
+#[rstest]
+fn remarks_for_what_is_left_out_are_gaps(
+    #[values("...", "# ...", "# snip", "# [snip]", "#...", "# ... other rules", "[omitted]", "// ...")] mark: &str,
+) {
+    let text =
+        std::fs::read_to_string("../rules/tests/golden/clusterip-three-endpoints/v1.32-iptables/iptables-save.txt");
+    let left_out = "-A KUBE-POSTROUTING -m mark ! --mark 0x4000/0x4000 -j RETURN";
+    let text = text.unwrap().replace(left_out, mark);
+    let evidence = read(&text);
+    let coverage = &node_rules(&evidence)[0].coverage;
+    assert!(!coverage.has_chain("nat", "KUBE-POSTROUTING"), "{coverage:?}");
+    assert!(coverage.has_chain("nat", "KUBE-SEP-GWQABTP5GBYXHJY5"), "{coverage:?}");
+}
+
+/// Where the table is not shown, addresses say of which family it is.
+#[test]
+fn a_table_without_its_heading_is_of_the_family_that_it_names() {
+    let text = std::fs::read_to_string("../rules/tests/golden/dual-stack/v1.36-nftables/nft-ruleset.txt").unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let table = lines.iter().position(|line| line.starts_with("table ip6 ")).unwrap();
+    for start in (table + 1..lines.len()).step_by(20) {
+        let rest = lines[start..].join("\n") + "\n";
+        if !rest.contains("ip6 ") && !rest.contains("ipv6_addr") {
+            break;
+        }
+        let evidence = read(&rest);
+        for rules in node_rules(&evidence) {
+            let svclab_rules::ruleset::Rules::Nftables(parsed) = &rules.rules else { continue };
+            let families: Vec<_> = parsed.rules.tables.iter().map(|table| table.family).collect();
+            assert_eq!(families, [svclab_rules::cluster::Family::Ipv6], "from line {}", start + 1);
+        }
+    }
+}
+
 /// Rows that a terminal wrapped are those that it printed.
 #[rstest]
 fn wrapped_connections_are_read(#[values(80, 90, 100, 130)] width: usize) {

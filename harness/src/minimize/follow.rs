@@ -88,7 +88,9 @@ fn follow<T: Clone>(own: &mut Vec<T>, before: &[T], after: &[T], is_same: impl F
         some.len() == others.len() && some.iter().zip(others).all(|(one, other)| is_same(one, other))
     };
     if are_same(before, after) {
-    } else if are_same(own, before) {
+        return;
+    }
+    if are_same(own, before) {
         *own = after.to_vec();
     } else {
         let has = |list: &[T], item: &T| list.iter().any(|other| is_same(other, item));

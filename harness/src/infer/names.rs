@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, SocketAddr};
 
 use svclab_rules::cluster::{ObjectName, Protocol, ProxyMode};
+use svclab_rules::compare::with_shown_hashes;
 use svclab_rules::infer::{Inferred, InferredPort};
 use svclab_rules::iptables::{ChainHash, ChainKind, Nat, Rule, TableName, Target};
 use svclab_rules::ruleset::Rules;
@@ -254,8 +255,9 @@ fn destination(rule: &Rule) -> Option<SocketAddr> {
     }
 }
 
-/// Rules that kube-proxy writes, with the names and hashes that the rules of a dump have.
-pub(super) fn as_named(written: Rules, renamed: &[Renamed]) -> Rules {
+/// Rules that kube-proxy writes, with the names and hashes that the rules of a dump have, of which the part is shown.
+pub(super) fn as_named(written: Rules, renamed: &[Renamed], shown: &Rules) -> Rules {
+    let written = with_shown_hashes(written, shown);
     let Some(rules) = written.iptables().filter(|_| !renamed.is_empty()) else { return written };
     let (mut hashes, mut names) = (HashMap::new(), HashMap::new());
     for one in renamed {

@@ -350,8 +350,8 @@ fn complete_table(
     correct_hashes(own);
 }
 
-/// Lets elements whose chain is not shown lead to the one that kube-proxy writes for the same service port: the hash in its name may be
-/// made up.
+/// Lets rules and elements whose chain is not shown lead to the one that kube-proxy writes for the same service port or endpoint: the hash in its
+/// name may be made up.
 fn correct_hashes(table: &mut nftables::Table) {
     let chains: HashSet<String> = table.chains.iter().map(|chain| chain.name.to_string()).collect();
     let corrected = |name: &str| {
@@ -360,11 +360,20 @@ fn correct_hashes(table: &mut nftables::Table) {
         let own = format!("{}{}-{hashed}", name.strip_suffix(base)?, nftables::name_hash(hashed));
         chains.contains(&own).then_some(own)
     };
-    for element in table.sets.iter_mut().flat_map(|set| &mut set.elements) {
-        if let Some(nftables::Verdict::Goto(name)) = &mut element.verdict
+    let correct = |verdict: &mut nftables::Verdict| {
+        if let nftables::Verdict::Goto(name) | nftables::Verdict::Jump(name) = verdict
             && let Some(own) = corrected(name)
         {
             *name = own.into();
+        }
+    };
+    let elements = table.sets.iter_mut().flat_map(|set| &mut set.elements);
+    elements.filter_map(|element| element.verdict.as_mut()).for_each(correct);
+    for statement in table.chains.iter_mut().flat_map(|chain| &mut chain.rules).flat_map(|rule| &mut rule.statements) {
+        match statement {
+            Statement::Verdict(verdict) => correct(verdict),
+            Statement::Balance(verdicts) => verdicts.values_mut().for_each(correct),
+            _ => {}
         }
     }
 }

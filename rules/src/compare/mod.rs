@@ -20,6 +20,7 @@ mod missing_rules;
 mod model;
 mod nftables;
 mod others;
+mod shown_hashes;
 #[cfg(test)]
 mod tests;
 
@@ -38,6 +39,8 @@ use self::others::Own;
 #[doc(hidden)]
 pub use self::others::is_own_chain;
 use self::sealed::{Extent, Scope};
+#[doc(hidden)]
+pub use self::shown_hashes::with_shown_hashes;
 use crate::chains;
 pub use crate::chains::{Frontend, Policy};
 use crate::cluster::Family;

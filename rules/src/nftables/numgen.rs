@@ -91,6 +91,11 @@ impl<T> Numgen<T> {
         out.push_str(" }");
     }
 
+    /// Returns the values, to change them.
+    pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.values.iter_mut()
+    }
+
     /// Returns whether each number has its own value, as kube-proxy writes it, so all are equally likely.
     pub fn is_even(&self) -> bool {
         let single = |(range, number): (&RangeInclusive<u32>, u32)| *range == (number..=number);

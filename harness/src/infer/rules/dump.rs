@@ -261,7 +261,7 @@ impl Dump {
     ) -> Vec<Finding> {
         let of_part = |(part, expected): (&NodeRules, &Option<Rules>)| {
             let Some(expected) = expected else { return Vec::new() };
-            let expected = as_named(expected.clone(), &self.renamed);
+            let expected = as_named(expected.clone(), &self.renamed, &part.rules);
             let shown = completed(&part.rules, &part.coverage, expected.clone(), made_up).rules;
             compare_own(&expected, &lead_to(made_up, shown, &expected), most)
         };
@@ -271,7 +271,7 @@ impl Dump {
     /// How many rules differ from those that are expected in their comments alone.
     pub(in crate::infer) fn differing_comments(&self, expected: &[Option<Rules>]) -> usize {
         let of_part = |(part, expected): (&NodeRules, &Option<Rules>)| {
-            let expected = as_named(expected.clone()?, &self.renamed);
+            let expected = as_named(expected.clone()?, &self.renamed, &part.rules);
             Some(differing_comments(&expected, &part.rules))
         };
         self.parts.iter().zip(expected).filter_map(of_part).sum()

@@ -99,7 +99,7 @@ fn around(
 ) -> Rules {
     let node = cluster.node(&dump.node);
     let Some(written) = node.and_then(|node| Rules::generate(cluster, node, family).ok()) else { return shown };
-    let written = as_named(written, &dump.renamed);
+    let written = as_named(written, &dump.renamed, &shown);
     let completed = completed(&shown, &part.coverage, written.clone(), made_up);
     changes.extend(added(&completed, dump, part, family, &cluster.proxy.version));
     let rules = lead_to(made_up, completed.rules, &written);

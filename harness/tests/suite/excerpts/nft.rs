@@ -240,3 +240,41 @@ fn a_made_up_hash_of_a_chain_that_is_not_shown_is_no_failure() {
 ";
     assert_eq!((failures(&imported(text)), grave(text)), (Vec::new(), Vec::new()));
 }
+
+/// Names with a made-up hash in rules of a Service's chain: those of chains that the text does not show, and does; a `goto` by itself; and names that
+/// replaced those whose hash it is, in whole tables.
+#[rstest]
+#[case::of_an_endpoint(
+    "service-SUSTUHLJ",
+    "numgen random mod 1 vmap { 0 : goto endpoint-XXXXXXXX-default/web/tcp/http__10.244.1.10/8080 }",
+    ""
+)]
+#[case::by_itself("service-SUSTUHLJ", "goto endpoint-XXXXXXXX-default/web/tcp/http__10.244.1.10/8080", "")]
+#[case::of_both("service-ABCDEFGH", "goto endpoint-XXXXXXXX-default/web/tcp/http__10.244.1.10/8080", "")]
+#[case::of_a_shown_chain(
+    "service-ABCDEFGH",
+    "numgen random mod 1 vmap { 0 : goto endpoint-XXXXXXXX-default/web/tcp/http__10.244.1.10/8080 }",
+    "\tchain endpoint-XXXXXXXX-default/web/tcp/http__10.244.1.10/8080 {\n\t\tip saddr 10.244.1.10 jump mark-for-masquerade\n\
+     \t\tmeta l4proto tcp dnat to 10.244.1.10:8080\n\t}\n"
+)]
+fn made_up_hashes_in_rules_are_no_failure(#[case] service: &str, #[case] rule: &str, #[case] chain: &str) {
+    let text = format!(
+        "table ip kube-proxy {{\n\tchain {service}-default/web/tcp/http {{\n\
+         \t\tip daddr 10.96.0.10 tcp dport 80 ip saddr != 10.244.0.0/16 jump mark-for-masquerade\n\t\t{rule}\n\t}}\n{chain}}}\n"
+    );
+    assert_eq!((failures(&imported(&text)), grave(&text)), (Vec::new(), Vec::new()), "{text}");
+}
+
+#[test]
+fn replaced_names_of_services_are_no_failure() {
+    let whole = golden("clusterip-three-endpoints/v1.34-nftables/nft-ruleset.txt");
+    let text = whole.replace("default/web", "shop/front");
+    assert_eq!((failures(&imported(&text)), grave(&text)), (Vec::new(), Vec::new()));
+    // A rule that is lost is found by the names that the text has.
+    let lost: String = text
+        .lines()
+        .filter(|line| !line.contains("dnat to 10.244.1.10:8080"))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    assert!(!grave(&lost).is_empty() && !failures(&imported(&lost)).is_empty());
+}

@@ -69,8 +69,9 @@ impl<'a> Names<'a> {
                 (Kind::Endpoint, Statement::Dnat(address)) => {
                     self.endpoints.entry(&chain.name).or_insert_with(|| digits::socket(*address).to_string());
                 }
-                (Kind::Group(_), Statement::Balance(_)) => {
-                    self.owners.extend(statement.chains().map(|chain| (&**chain, base)));
+                (Kind::Group(_), Statement::Balance(_) | Statement::Verdict(_)) => {
+                    let endpoints = statement.chains().filter(|chain| NAMING.is_endpoint(chain));
+                    self.owners.extend(endpoints.map(|chain| (&**chain, base)));
                 }
                 (Kind::Group(_), Statement::Dnat(address)) => self.serve(base, &[*address]),
                 (Kind::Group(_), Statement::BalanceDnat(addresses)) => self.serve(base, addresses),

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use super::NAMING;
 use crate::chains::{Chance, Frontend, Key as Remembered, Masqueraded, Note};
 use crate::cluster::{Family, Protocol};
 use crate::digits;
@@ -38,6 +39,12 @@ pub(crate) fn balance<'a>(rule: &'a Rule, protocol: &str) -> Option<Balance<'a>>
     match rule.statements.as_slice() {
         [Statement::Balance(verdicts)] if rule.conditions.is_empty() => {
             divided(verdicts, |verdict| verdict.chain().map(Target::Chain))
+        }
+        // As people shorten it for a single endpoint.
+        [Statement::Verdict(Verdict::Goto(chain) | Verdict::Jump(chain))]
+            if rule.conditions.is_empty() && NAMING.is_endpoint(chain) =>
+        {
+            Some(Balance { targets: vec![(Target::Chain(chain), u32::MAX)], is_even: true })
         }
         [Statement::BalanceDnat(all)] if of_protocol => divided(all, |one| Some(Target::Endpoint(text(one)))),
         [Statement::Dnat(one)] if of_protocol => {

@@ -1,9 +1,12 @@
 //! Facts stated by single rules.
 
-use crate::chains::iptables::{NODE_PORTS, frontend, marks_for_masquerade, service_of};
+use std::borrow::Cow;
+
+use crate::chains::iptables::{NODE_PORTS, frontend, marks_for_masquerade, service_of, transport};
 use crate::chains::{Frontend, Kind};
+use crate::cluster::Protocol;
 use crate::compare::finding::Fact;
-use crate::iptables::{Match, Network, Probability, Rule, Statistic, Target};
+use crate::iptables::{Match, Network, Ports, Probability, Rule, Statistic, Target};
 
 /// The chain that marks packets to be dropped.
 const DROP: &str = "KUBE-MARK-DROP";
@@ -47,4 +50,17 @@ pub(super) fn chance(rule: &Rule) -> Option<Probability> {
         (true, Some(Match::Statistic(Statistic::Random(chance))), None) if !chance.negated => Some(chance.value),
         _ => None,
     }
+}
+
+/// Leaves out that a rule in a service's own chain matches the protocol that the service has, as people write it: only packets of this protocol
+/// reach the chain. A rule that translates, or that matches a port, needs it.
+pub(super) fn without_protocol(rule: &Rule, protocol: Option<Protocol>) -> Cow<'_, Rule> {
+    let is_plain = |one: &Match| !matches!(one, Match::Ports(ports) if *ports != Ports::any(ports.protocol));
+    let is_own = protocol.is_some() && transport(rule) == protocol && rule.matches.iter().all(is_plain);
+    if !is_own || matches!(rule.target, Some(Target::Dnat(_))) {
+        return Cow::Borrowed(rule);
+    }
+    let mut rule = Rule { protocol: None, ..rule.clone() };
+    rule.matches.retain(|one| !matches!(one, Match::Ports(_)));
+    Cow::Owned(rule)
 }

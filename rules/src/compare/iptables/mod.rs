@@ -5,13 +5,15 @@ mod facts;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use self::facts::{chance, in_chain, listed};
+use self::facts::{chance, in_chain, listed, without_protocol};
 use super::finding::{Fact, Subject};
 use super::model::{Chance, Line, Part, Place, Service, ServiceRules};
 use super::others::Own;
 use crate::chains::Kind;
-use crate::chains::iptables::{Known, NODE_PORTS, Names, effect, kind_of, marks_for_masquerade, recall, text};
-use crate::cluster::Family;
+use crate::chains::iptables::{
+    Known, NODE_PORTS, Names, effect, kind_of, marks_for_masquerade, recall, text, transport,
+};
+use crate::cluster::{Family, Protocol};
 use crate::iptables::{self, ChainHash, Policy, Rule, RuleSet, SourceLines, TableName, Target};
 
 /// Chains with rules of many services, in any order of services.
@@ -114,10 +116,12 @@ impl ServiceRules<ChainHash> for Reading<'_> {
 
     fn service(&self, key: &ChainHash) -> Option<Cow<'_, Service>> {
         let mut service = Service::default();
-        for piece in self.services.get(key)? {
+        let pieces = self.services.get(key)?;
+        let protocol = protocol(pieces);
+        for piece in pieces {
             match *piece {
-                Piece::Chain(Kind::Endpoint, of) => self.endpoint(&mut service, of),
-                Piece::Chain(kind, of) => self.read_service_chain(&mut service, kind, of),
+                Piece::Chain(Kind::Endpoint, of) => self.endpoint(&mut service, of, protocol),
+                Piece::Chain(kind, of) => self.read_service_chain(&mut service, (kind, protocol), of),
                 Piece::Listed(of, number) => self.listed(&mut service, of, number),
             }
         }
@@ -223,6 +227,21 @@ impl<'a> Reading<'a> {
         self.read_of(of).map(move |number| self.rule(of, number))
     }
 
+    /// Returns the rules of a service's own chain without the protocol of the service.
+    fn own_rules(
+        &self,
+        of: ChainOf<'a>,
+        protocol: Option<Protocol>,
+    ) -> impl Iterator<Item = (Cow<'a, Rule>, String, Line)> {
+        self.rules(of).map(move |(rule, words, line)| match without_protocol(rule, protocol) {
+            Cow::Owned(rule) => {
+                let words = text(self.family(), of.chain, &rule);
+                (Cow::Owned(rule), words, line)
+            }
+            rule @ Cow::Borrowed(_) => (rule, words, line),
+        })
+    }
+
     /// Returns the service of a rule in a list, and its name if the rule contains it.
     fn owner<'r>(&self, of: ChainOf<'a>, rule: &'r Rule) -> Option<(ChainHash, Option<&'r str>)> {
         LISTS.contains(&&*of.chain.name).then(|| self.known.owner(rule)).flatten()
@@ -267,10 +286,11 @@ impl<'a> Reading<'a> {
     }
 
     /// `KUBE-SVC`, `KUBE-SVL`, `KUBE-XLB`, `KUBE-EXT` or `KUBE-FW`.
-    fn read_service_chain(&self, service: &mut Service, kind: Kind, of: ChainOf<'a>) {
+    fn read_service_chain(&self, service: &mut Service, (kind, protocol): (Kind, Option<Protocol>), of: ChainOf<'a>) {
         service.facts.entry(Fact::Chain(of.chain.name.to_string())).or_default();
         let mut rest = 1.0;
-        for (rule, text, line) in self.rules(of) {
+        for (rule, text, line) in self.own_rules(of, protocol) {
+            let rule = &*rule;
             let endpoint = rule.next_chain().filter(|next| matches!(kind_of(next), Some((Kind::Endpoint, _))));
             let endpoint = endpoint.map(|next| self.known.endpoint(next));
             match (kind, endpoint, chance(rule)) {
@@ -293,17 +313,27 @@ impl<'a> Reading<'a> {
     }
 
     /// `KUBE-SEP`.
-    fn endpoint(&self, service: &mut Service, of: ChainOf<'a>) {
+    fn endpoint(&self, service: &mut Service, of: ChainOf<'a>, protocol: Option<Protocol>) {
         let endpoint = self.known.endpoint(&of.chain.name);
-        for (rule, text, line) in self.rules(of) {
+        for (rule, text, line) in self.own_rules(of, protocol) {
             let fact = match &rule.target {
                 Some(Target::Dnat(_)) => Fact::Translation(endpoint.clone()),
-                _ if marks_for_masquerade(rule) => Fact::Hairpin(endpoint.clone()),
+                _ if marks_for_masquerade(&rule) => Fact::Hairpin(endpoint.clone()),
                 _ => Fact::Rule(text.clone()),
             };
             record(service, of.chain, fact, (text, line));
         }
     }
+}
+
+/// Returns the protocol of the rules that lead to a service, if they agree.
+fn protocol(pieces: &[Piece<'_>]) -> Option<Protocol> {
+    let mut leading = pieces.iter().filter_map(|piece| match piece {
+        Piece::Listed(of, number) => Some(transport(&of.chain.rules[*number])),
+        Piece::Chain(..) => None,
+    });
+    let first = leading.next()?;
+    first.filter(|_| leading.all(|other| other == first))
 }
 
 fn is_random_fully(rule: &Rule) -> bool {

@@ -11,8 +11,8 @@ use super::model::Format;
 use super::node_rules::NodeRules;
 
 /// Whether rules are those of another machine or time: below the heading of another machine, or in a format that prints each
-/// chain once, a chain has other rules; a chain that is shown whole lacks a jump that the other one has; or an endpoint has
-/// another share.
+/// chain once, a chain has other rules; a chain that is shown whole lacks a jump or a Service that the other one has; or an endpoint
+/// has another share.
 pub(super) fn is_another_listing(known: &NodeRules, new: &NodeRules) -> bool {
     let (Some(all), Some(own)) = (known.rules.iptables(), new.rules.iptables()) else { return false };
     if known.format != new.format {
@@ -34,10 +34,17 @@ pub(super) fn is_another_listing(known: &NodeRules, new: &NodeRules) -> bool {
     })
 }
 
-/// Whether rules lead to a chain that none of all rules of their chain leads to.
+/// Whether rules lead to a chain that none of all rules of their chain leads to, or name a Service that none of these names.
 fn leads_elsewhere(rules: &[Rule], all: &[Rule]) -> bool {
     let mut next = rules.iter().filter_map(Rule::next_chain);
+    let mut services = rules.iter().filter_map(service_in);
     next.any(|next| !all.iter().any(|rule| rule.next_chain() == Some(next)))
+        || services.any(|service| !all.iter().any(|rule| service_in(rule) == Some(service)))
+}
+
+/// The Service port that the comment of a rule names.
+fn service_in(rule: &Rule) -> Option<&str> {
+    rule.comment()?.split(' ').find(|word| word.contains('/'))
 }
 
 /// Whether headings name two machines.

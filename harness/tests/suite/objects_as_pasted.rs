@@ -125,9 +125,9 @@ fn a_description_goes_on_after_an_annotation() {
     assert_eq!(named(&cluster.services[0].cluster_ips), ["10.110.54.40"]);
 }
 
-/// Two clusters in one text have two ranges of pods: kube-proxy has one of each family.
+/// Kube-proxies in one text with two ranges of pods have each their own, as those that know the range of their node.
 #[test]
-fn ranges_of_two_clusters_are_not_joined() {
+fn ranges_of_two_nodes_are_not_joined() {
     let rules = |range: &str, ip: &str, name: &str| {
         format!(
             "[root@{name} ~]# iptables -t nat -nL\nChain KUBE-SERVICES (2 references)\ntarget     prot opt source               destination         \n\
@@ -141,8 +141,10 @@ fn ranges_of_two_clusters_are_not_joined() {
     );
     let assumed = imported(&text);
     let said = assumptions(&assumed).join("\n");
-    assert_eq!(named(&assumed.scenario.cluster.proxy.cluster_cidrs), ["10.244.16.0/24"], "{said}");
-    assert!(said.contains("rules have 172.16.0.0/16 for the clusterCIDR, others 10.244.16.0/24"), "{said}");
+    let cluster = &assumed.scenario.cluster;
+    let ranges = ["one", "two"].map(|node| named(&cluster.node(node).expect("a node").pod_cidrs));
+    assert_eq!(ranges, [["10.244.16.0/24"], ["172.16.0.0/16"]], "{said}");
+    assert!(cluster.proxy.cluster_cidrs.is_empty() && said.contains("detectLocalMode NodeCIDR"), "{said}");
     let found = svclab::lint::lint(&evidence::read(&text));
     let found: Vec<&str> = found.iter().map(|finding| finding.message.as_str()).collect();
     assert!(!found.iter().any(|message| message.contains("masquerading")), "{found:?}");

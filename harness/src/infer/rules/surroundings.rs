@@ -49,7 +49,10 @@ impl Surroundings {
             one.without_local(&dump.inferred, inferred).placed(&dump.node, &owners)
         };
         let each: Vec<Known> = dumps.iter().map(of_dump).collect();
-        let node_ranges: Vec<Option<IpNet>> = each.iter().map(|one| one.node_range(&known.pods)).collect();
+        let mut node_ranges: Vec<Option<IpNet>> = each.iter().map(|one| one.node_range(&known.pods)).collect();
+        if node_ranges.iter().all(Option::is_none) && have_own_ranges(dumps, &known.pods) {
+            node_ranges = dumps.iter().map(|dump| dump.inferred.proxy.local_sources.first().copied()).collect();
+        }
         let own_ranges: Vec<Vec<IpNet>> =
             dumps.iter().zip(&node_ranges).map(|(dump, range)| dump.own_ranges(&known.pods, *range)).collect();
         let mut placing = Placing::of(dumps, &known.local_sources, &owners);
@@ -141,6 +144,23 @@ impl Surroundings {
         }
         assumptions
     }
+}
+
+/// Whether the rules of each of several nodes have one range of local sources, that of no other node, and no pod is in that of another node: each
+/// kube-proxy has its own setting then.
+fn have_own_ranges(dumps: &[Dump], pods: &BTreeSet<IpAddr>) -> bool {
+    let range = |dump: &Dump| {
+        let shown = &dump.inferred.proxy.local_sources;
+        shown.first().copied().filter(|_| shown.len() == 1)
+    };
+    let Some(ranges) = dumps.iter().map(range).collect::<Option<Vec<IpNet>>>() else { return false };
+    let is_apart = |(at, one): (usize, &IpNet)| {
+        let own = dumps[at].inferred.ports.iter().flat_map(|port| &port.endpoints).map(SocketAddr::ip);
+        let own: BTreeSet<IpAddr> = own.collect();
+        let overlaps = |other: &IpNet| one.contains(other) || other.contains(one);
+        !ranges[..at].iter().any(overlaps) && !pods.iter().any(|ip| one.contains(ip) && !own.contains(ip))
+    };
+    ranges.len() > 1 && ranges.iter().enumerate().all(is_apart)
 }
 
 /// The families in which services have endpoints on other nodes that the rules do not show.

@@ -308,7 +308,7 @@ impl ListingReader {
             if hides_interfaces {
                 coverage.add_without_interfaces(table.as_str(), &chain.name);
             }
-            if is_whole {
+            if is_whole && !(table == TableName::Nat && leads_nowhere(&chain)) {
                 coverage.add_chain(table.as_str(), &chain.name);
             } else {
                 coverage.add_truncated(table.as_str(), &chain.name);
@@ -453,3 +453,10 @@ fn partial_tables(all: &[(TableName, Shown)]) -> impl Iterator<Item = TableName>
 
 #[cfg(test)]
 mod tests;
+
+/// Returns whether a list of services is shortened by hand: it marks packets, and leads neither to a service nor to node ports, to which kube-proxy
+/// writes a last rule.
+fn leads_nowhere(chain: &Chain) -> bool {
+    let mut next = chain.rules.iter().filter_map(Rule::next_chain).peekable();
+    &*chain.name == "KUBE-SERVICES" && next.peek().is_some() && next.all(|next| next.starts_with("KUBE-MARK-"))
+}

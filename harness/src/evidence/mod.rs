@@ -3,6 +3,7 @@
 //! 1. `line`: text → lines, without what terminals, mail and web pages put around them (`prefixes`, `joined_lines`, `wrapped_lines`, `wrapped_nft`);
 //! 2. `format`: lines → pieces, one format a file;
 //! 3. `read`: a text → [`Evidence`]: its pieces, with their machines (`heading`, `loops`), and every line that is prose or that could not be read;
+//!    `snapshots`: what a text shows of two clusters, or of one at two times;
 //! 4. `families`: rules without addresses → their family; `rules`: the pieces with rules → the rules of a node, of each family; `added_files`:
 //!    those of a machine's files (`machine_files`) → one rule set; `logged_services`: kube-proxy's log → Services; `objects`:
 //!    those with Kubernetes objects.
@@ -47,6 +48,7 @@ mod repeated_commands;
 mod rules;
 mod rules_not_read;
 mod service_fields;
+mod snapshots;
 mod source;
 mod tables;
 #[cfg(test)]
@@ -80,6 +82,7 @@ pub(crate) use releases::releases;
 pub(crate) use rules::{machine_rules, others, words_of_other};
 pub use rules::{node_rules, not_judged};
 pub(crate) use service_fields::{fill_service, is_service_of_table, name_ports};
+pub(crate) use snapshots::Snapshot;
 pub(crate) use source::visit;
 pub use source::{Source, SourceError, from_source, read_file};
 pub use unread::Unread;

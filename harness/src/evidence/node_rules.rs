@@ -47,8 +47,10 @@ pub struct NodeRules {
     pub(crate) repeats: Vec<Arc<str>>,
     /// The chains that were left out because they show another policy.
     pub(crate) alternatives: Vec<Alternative>,
-    /// Whether their command is that of other rules of the text, of which it printed others.
-    pub(crate) is_printed_again: bool,
+    /// Why they are those of other rules' node at another time, if they are: fills in `the rules from A ... those from B`.
+    pub(crate) again: Option<&'static str>,
+    /// Whether what follows in the text is of another time.
+    pub(super) is_over: bool,
 }
 
 /// The implementation of iptables that a piece is of.
@@ -83,7 +85,8 @@ impl NodeRules {
             elsewhere: Vec::new(),
             repeats: Vec::new(),
             alternatives: Vec::new(),
-            is_printed_again: false,
+            again: None,
+            is_over: false,
         }
     }
 

@@ -15,7 +15,7 @@ use super::listings::{contradicts, has_other_chain, is_another_listing};
 use super::machine_files::folder;
 use super::model::{Contents, Evidence, Format, Piece};
 use super::node_rules::{FileLine, NodeRules, backend};
-use super::repeated_commands::{printed, prints_others};
+use super::repeated_commands::{another_time, printed};
 
 impl Evidence {
     /// The piece in another file of the same folder that has the rules of this one as iptables prints them, alone or with other files, if this is
@@ -139,10 +139,10 @@ fn add(
     family: Family,
     (piece, evidence): (&Piece, &Evidence),
 ) {
-    let is_printed_again = |known: &NodeRules| prints_others(evidence, known, piece);
+    let of_another_time = |known: &NodeRules| another_time(evidence, known, piece);
     let belongs = |known: &NodeRules| match &known.rules {
         Rules::Iptables(own) => {
-            if is_printed_again(known) {
+            if known.is_over || of_another_time(known).is_some() {
                 return false;
             }
             // Excerpts complete each other. Whole tables do where they are others; the same table once more is another dump.
@@ -160,7 +160,11 @@ fn add(
         _ => false,
     };
     let Some(place) = place_in(all, &new, belongs) else {
-        new.is_printed_again = all.iter().any(is_printed_again);
+        for known in all.iter_mut() {
+            if let Some(why) = of_another_time(known) {
+                (new.again, known.is_over) = (Some(why), true);
+            }
+        }
         all.push(new);
         return;
     };

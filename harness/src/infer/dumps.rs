@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use serde_json::Value;
-use svclab_rules::cluster::ProxyMode;
+use svclab_rules::cluster::{ObjectName, ProxyMode};
 use svclab_rules::infer::{Infer, Inferred};
 
 use super::accessors::{ips, is_control_plane, node_ips, node_ranges, own_name};
@@ -19,8 +19,8 @@ use super::service_ports::{self, ServicePort};
 use super::unshown::{self, Unshown};
 use super::{Assumption, hairpins};
 use crate::evidence::{
-    Evidence, MachinePieces, MachineRules, NodeRules, find_host, has_word, host_of, machine_name, machine_of_bundle,
-    machine_rules, words_of_other,
+    Contents, Evidence, MachinePieces, MachineRules, NodeRules, find_host, has_word, host_of, machine_name,
+    machine_of_bundle, machine_rules, words_of_other,
 };
 use crate::text::{list, one_line};
 
@@ -35,7 +35,7 @@ pub(super) fn dumps(
 ) -> Vec<Dump> {
     let counts_empty = !objects.services.is_empty();
     let mut dumps: Vec<Dump> = Vec::new();
-    let mut places = Vec::new();
+    let mut places: Vec<String> = Vec::new();
     let node = |file: &str| given.iter().find(|one| one.has(file)).map(|one| one.node.as_str());
     let MachineRules { sets, of_other_times } = machine_rules(evidence, node);
     let (mut sets, others) = split_by_backend(sets);
@@ -51,20 +51,32 @@ pub(super) fn dumps(
     }));
     let unshown: Vec<Unshown> = sets.iter_mut().flat_map(unshown::add).collect();
     notes.extend(unshown::words(&unshown).map(Assumption::Assumed));
-    let all = sets.clone();
+    let mut all = sets.clone();
     for group in groups(sets, given) {
         let Some(mut dump) = Dump::of(group.node.clone().unwrap_or_default(), group.sets, counts_empty) else {
             continue;
         };
         let prompted = dump.parts.iter().find_map(|part| part.host.clone());
         dump.host = prompted.or_else(|| host_of(evidence, &dump.parts).map(str::to_owned));
-        match dumps.iter().find_map(|known| Some((known, words_of_same_node(known, &dump)?))) {
-            Some((known, why)) => left_out.push(format!(
-                "the rules from {} {why} like those from {}, so they are of the same node at another time; \
-                 `--node NAME=FILE` separates nodes",
-                dump.parts[0].place(),
-                known.parts[0].place()
-            )),
+        let same = dumps.iter_mut().zip(&mut places).find_map(|(known, place)| {
+            let of_node = words_of_same_node(known, &dump).map(|why| (why, "the same node at another time"));
+            let (why, whose) = of_node.or_else(|| words_of_other_cluster(known, &dump))?;
+            Some((known, place, why, whose))
+        });
+        match same {
+            Some((known, place, why, whose)) => {
+                if is_before_services(evidence, known, &dump) {
+                    std::mem::swap(known, &mut dump);
+                    place.clone_from(&group.place);
+                }
+                // Said here.
+                all.retain(|set| !dump.parts.iter().any(|part| is_same(part, set)));
+                left_out.push(format!(
+                    "the rules from {} {why} those from {}, so they are of {whose}; `--node NAME=FILE` separates nodes",
+                    dump.parts[0].place(),
+                    known.parts[0].place()
+                ));
+            }
             None => {
                 dumps.push(dump);
                 places.push(group.place);
@@ -142,13 +154,47 @@ fn is_same(one: &NodeRules, other: &NodeRules) -> bool {
 
 /// What two dumps of one node have in common, in words: an address, or the prompt of a text.
 fn words_of_same_node(one: &Dump, other: &Dump) -> Option<String> {
-    let address = shared_address(one, other).map(|address| format!("serve node ports on {address}"));
+    let address = shared_address(one, other).map(|address| format!("serve node ports on {address} like"));
     let prompt = |dump: &Dump| dump.parts.iter().find_map(|part| Some((part.file.clone(), part.host.clone()?)));
     let is_same = one.node.is_empty() && other.node.is_empty() && one.mode() == other.mode();
     let host = || prompt(one).filter(|own| is_same && Some(own) == prompt(other).as_ref()).map(|(_, host)| host);
-    let again = || other.parts.iter().any(|part| part.is_printed_again && part.file == one.parts[0].file);
-    let by_command = || again().then(|| "are printed by the same command".to_owned());
-    address.or_else(|| Some(format!("are of the machine {}", host()?))).or_else(by_command)
+    let again = || other.parts.iter().filter(|part| part.file == one.parts[0].file).find_map(|part| part.again);
+    address.or_else(|| Some(format!("are of the machine {} like", host()?))).or_else(|| again().map(str::to_owned))
+}
+
+/// Why two dumps of a text are of two clusters, in words, and whose they are: their ranges of pods differ, and the list of all Services in one of them
+/// has none of the other's.
+fn words_of_other_cluster(one: &Dump, other: &Dump) -> Option<(String, &'static str)> {
+    let are_of_text = one.parts[0].file().is_none() && one.node.is_empty() && other.node.is_empty();
+    let [own, others] = [one, other].map(|dump| &dump.inferred.proxy.local_sources);
+    let have_other_ranges = !own.is_empty() && !others.is_empty() && own.is_disjoint(others);
+    let is_known = |service: &ObjectName| other.inferred.ports.iter().any(|port| port.service == *service);
+    let have_other_services = !one.inferred.ports.iter().any(|port| is_known(&port.service));
+    let are_two = have_other_ranges && have_other_services && (one.lists_services() || other.lists_services());
+    let words = || "have other Services and another range of pods than".to_owned();
+    (are_of_text && are_two).then(|| (words(), "another cluster"))
+}
+
+/// Whether rules were saved before Services were created that later rules of the same node have: the text shows their objects only after these
+/// rules.
+fn is_before_services(evidence: &Evidence, dump: &Dump, later: &Dump) -> bool {
+    let has = |dump: &Dump, service: &ObjectName| dump.inferred.ports.iter().any(|port| port.service == *service);
+    let services =
+        |dump: &'_ Dump| dump.inferred.ports.iter().map(|port| port.service.clone()).collect::<BTreeSet<_>>();
+    let (part, new) = (&dump.parts[0], services(later));
+    let first_shown = |service: &ObjectName| {
+        let shows = |object: &Value| object["kind"] == "Service" && own_name(object) == service.name;
+        let piece = evidence.pieces.iter().find(|piece| match &piece.contents {
+            Contents::Objects(objects) => objects.iter().any(shows),
+            _ => false,
+        })?;
+        Some((piece.file.clone(), piece.first))
+    };
+    let mut created = new.iter().filter(|service| !has(dump, service)).filter_map(first_shown).peekable();
+    part.file == later.parts[0].file
+        && services(dump).iter().all(|service| has(later, service))
+        && created.peek().is_some()
+        && created.all(|(file, line)| file == part.file && line > part.first)
 }
 
 /// The address of two dumps of one node: they serve node ports on the same addresses, and nothing names two nodes. Some addresses, such as

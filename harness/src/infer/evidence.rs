@@ -20,7 +20,7 @@ use super::objects::{Assumed, from_objects_near};
 use super::owners::Owners;
 use super::routes::Routes;
 use super::rules::{Dump, configurations, configure, configured_ranges, from_dumps};
-use super::{Assumption, readiness, unlisted};
+use super::{Assumption, readiness, snapshots, unlisted};
 use crate::evidence::{
     self, Contents, Evidence, NodeRules, OF_IPTABLES_NFT, Piece, logged_services, node_rules, objects, releases,
 };
@@ -37,6 +37,25 @@ use crate::text::{counted, list, one_line};
 ///
 /// A text that shows no Service at all.
 pub fn from_evidence(
+    evidence: &Evidence,
+    path: &Path,
+    given: &[NodeFile],
+    wanted: Connections,
+) -> Result<Assumed, Diagnostics> {
+    let snapshots = evidence.snapshots();
+    let Some(chosen) = snapshots::choose(&snapshots) else { return from_snapshot(evidence, path, given, wanted) };
+    let mut assumed = from_snapshot(&chosen.evidence, path, given, wanted)?;
+    for (words, has_rules) in snapshots::words(&snapshots, chosen) {
+        match has_rules {
+            true => assumed.scenario.ignored_rules.push(words),
+            false => assumed.assumptions.push(Assumption::Contradiction(words)),
+        }
+    }
+    Ok(assumed)
+}
+
+/// Builds a scenario from what shows one cluster at one time.
+fn from_snapshot(
     evidence: &Evidence,
     path: &Path,
     given: &[NodeFile],

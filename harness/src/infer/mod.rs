@@ -42,6 +42,7 @@ mod readiness;
 mod routes;
 mod rules;
 mod service_ports;
+mod snapshots;
 mod unlisted;
 mod unshown;
 mod unshown_fields;

@@ -57,8 +57,27 @@ use self::view::View;
 use crate::evidence::Evidence;
 use crate::infer::{Assumption, Connections, PROXY_NAME_LABEL, from_evidence};
 
-/// All findings, most severe first, those of the same kind in the order of their places.
+/// All findings, most severe first, those of the same kind in the order of their places. What a text shows of two clusters, or of one at two
+/// times, is judged separately.
 pub fn lint(evidence: &Evidence) -> Vec<Finding> {
+    let snapshots = evidence.snapshots();
+    if snapshots.is_empty() {
+        return sorted(findings(evidence));
+    }
+    sorted(snapshots.iter().flat_map(|snapshot| findings(&snapshot.evidence)).collect())
+}
+
+/// The findings, most severe first, without those that say the same again.
+fn sorted(mut found: Vec<Finding>) -> Vec<Finding> {
+    found.sort_by(|one, other| (one.severity, one.id, &one.place).cmp(&(other.severity, other.id, &other.place)));
+    // Both the balancing and the names of chains show an edited endpoint.
+    let is_again =
+        |one: &Finding, other: &Finding| one.id == "hash-endpoint" && (one.id, &one.place) == (other.id, &other.place);
+    found.dedup_by(|one, other| one == other || is_again(one, other));
+    found
+}
+
+fn findings(evidence: &Evidence) -> Vec<Finding> {
     const FAMILIES: [fn(&View<'_>) -> Vec<Finding>; 21] = [
         shares::find,
         names::find,
@@ -103,11 +122,6 @@ pub fn lint(evidence: &Evidence) -> Vec<Finding> {
         policy::judge_local_drops(&view, &mut found, &assumed.deviations);
     }
     rejections::drop_consequences(&mut found);
-    found.sort_by(|one, other| (one.severity, one.id, &one.place).cmp(&(other.severity, other.id, &other.place)));
-    // Both the balancing and the names of chains show an edited endpoint.
-    let is_again =
-        |one: &Finding, other: &Finding| one.id == "hash-endpoint" && (one.id, &one.place) == (other.id, &other.place);
-    found.dedup_by(|one, other| one == other || is_again(one, other));
     found
 }
 

@@ -11,7 +11,11 @@ use crate::infer::Deviation;
 pub(super) fn leave_out(deviations: &mut Vec<Deviation>, nodes: &[NodeRules]) {
     let is_old = |node: &&NodeRules| node.rules.iptables().is_some_and(is_before_1_10);
     let old: Vec<&NodeRules> = nodes.iter().filter(is_old).collect();
-    deviations.retain(|deviation| !is_of_rejections(deviation, nodes) && !is_of_newer_chains(deviation, &old));
+    deviations.retain(|deviation| {
+        !is_of_rejections(deviation, nodes)
+            && !is_of_newer_chains(deviation, &old)
+            && !is_of_load_balancer(deviation, &old)
+    });
 }
 
 /// Whether it is the jump from FORWARD to KUBE-EXTERNAL-SERVICES, where INPUT jumps to KUBE-SERVICES instead: up to 1.19, rejections of load
@@ -36,7 +40,24 @@ fn is_of_newer_chains(deviation: &Deviation, old: &[&NodeRules]) -> bool {
     let words = deviation.finding.to_string();
     let is_of_output = words.contains("-A OUTPUT ") && words.contains("-j KUBE-SERVICES");
     let lacks = |chain: &str| words.contains(chain) && is_unknown(tables, chain);
-    is_of_output || lacks("KUBE-FORWARD") || lacks("KUBE-EXTERNAL-SERVICES")
+    is_of_output || ["KUBE-FORWARD", "KUBE-EXTERNAL-SERVICES", "KUBE-FIREWALL"].into_iter().any(lacks)
+}
+
+/// Whether it is about chains for load balancers, which came after 1.2, where the node, one of an older release, has none: rules of KUBE-SERVICES mark
+/// these connections, and lead them to the Service's chain.
+fn is_of_load_balancer(deviation: &Deviation, old: &[&NodeRules]) -> bool {
+    let tables = old.iter().find(|node| is_in(node, deviation)).and_then(|node| node.rules.iptables());
+    let Some(nat) = tables.and_then(|tables| tables.table(TableName::Nat)) else { return false };
+    let is_of_chain = |name: &str| name.starts_with("KUBE-FW-");
+    let leads = |rule: &Rule| rule.next_chain().is_some_and(|next| is_of_chain(next));
+    if nat.chains.iter().any(|chain| is_of_chain(&chain.name) || chain.rules.iter().any(leads)) {
+        return false;
+    }
+    match &deviation.finding.difference {
+        Difference::Missing(Fact::Masquerade(None) | Fact::RejectResponse(None))
+        | Difference::Unexpected(Fact::Masquerade(Some(_))) => true,
+        _ => deviation.finding.to_string().contains(" KUBE-FW-"),
+    }
 }
 
 /// Whether rules are those of a release before 1.10: they have no chain that came later, and OUTPUT jumps to filter's KUBE-SERVICES for all

@@ -51,6 +51,7 @@ mod objects_alone;
 mod objects_as_pasted;
 mod objects_of_dumps;
 mod other_rules;
+mod other_times;
 mod outside;
 mod pages;
 mod proxy_programs;

@@ -179,3 +179,53 @@ fn a_text_that_ends_within_code_is_cut() {
     );
     assert!(!verified(&text).0.contains("at another time"));
 }
+
+/// Hand-made names of chains, and the protocol of the Service in rules of its own chain, as in articles. That of another protocol takes no connection.
+#[rstest]
+#[case::of_the_service("tcp", true)]
+#[case::of_no_connection("udp", false)]
+fn a_service_s_protocol_in_its_own_chain_is_no_failure(#[case] protocol: &str, #[case] is_healthy: bool) {
+    let columns = "target     prot opt source               destination\n";
+    let endpoint = |name: &str, ip: &str| {
+        format!(
+            "Chain {name} (1 references)\n{columns}KUBE-MARK-MASQ  all  --  {ip}  0.0.0.0/0\n\
+             DNAT       tcp  --  0.0.0.0/0  0.0.0.0/0  tcp dpt:80 to:{ip}:80\n\n"
+        )
+    };
+    let text = format!(
+        "```\n$ sudo iptables -t nat -L -n\n...\n{}{}Chain KUBE-SERVICES (1 references)\n{columns}\
+         KUBE-SVC-WEBAPP  tcp  --  0.0.0.0/0  10.7.111.132  tcp dpt:80\n\nChain KUBE-SVC-WEBAPP (1 references)\n{columns}\
+         KUBE-SEP-WEBAPP1  {protocol}  --  0.0.0.0/0  0.0.0.0/0  statistic mode random probability 0.50000000000\n\
+         KUBE-SEP-WEBAPP2  {protocol}  --  0.0.0.0/0  0.0.0.0/0  statistic mode random probability 1.00000000000\n```\n",
+        endpoint("KUBE-SEP-WEBAPP1", "10.5.41.204"),
+        endpoint("KUBE-SEP-WEBAPP2", "10.5.41.5")
+    );
+    assert_eq!(grave(&text).is_empty(), is_healthy, "{:?}", grave(&text));
+    let (said, code) = verified(&text);
+    assert_eq!(code == Some(0), is_healthy, "{said}");
+}
+
+/// A list of Services that leads to none of them, nor to node ports, is shortened; kube-proxies of two nodes may have their own ranges of pods.
+#[test]
+fn rule_sets_of_nodes_with_their_own_pod_ranges_are_judged_separately() {
+    let columns = "target     prot opt source               destination\n";
+    let heading = format!("Chain KUBE-SERVICES (2 references)\n{columns}");
+    let first = format!(
+        "```\n{heading}KUBE-MARK-MASQ  tcp  -- !10.244.16.0/24  10.244.5.1  /* default/foo:http cluster IP */ tcp dpt:8080\n```\n"
+    );
+    let service = chain(ChainKind::Service, "default/nginx:http");
+    let named = "10.101.28.148  /* default/nginx:http cluster IP */ tcp dpt:3080";
+    let rows = format!("KUBE-MARK-MASQ  tcp  -- !172.16.0.0/16  {named}\n{service}  tcp  --  0.0.0.0/0  {named}\n");
+    let whole = format!("```\n[root@n2 ~]# iptables -t nat -nL\n{heading}{rows}```\n");
+    let filtered = format!("```\n[root@n2 ~]# iptables -t nat -nL KUBE-SERVICES | grep nginx\n{rows}```\n");
+    for text in [&first, &format!("{first}{whole}"), &format!("{first}{filtered}")] {
+        assert_eq!(grave(text), Vec::<String>::new(), "{text}");
+        assert!(!verified(text).0.contains("FAIL"), "{}", verified(text).0);
+    }
+    // A list of all Services without that of the other rules is one of another cluster.
+    let (said, _) = verified(&format!("{first}{whole}"));
+    assert!(said.contains("have other Services and another range of pods than those from line 2"), "{said}");
+    let of_n1 = first.replacen("Chain", "[root@n1 ~]# iptables -t nat -nL KUBE-SERVICES\nChain", 1);
+    let (said, code) = verified(&format!("{of_n1}{filtered}"));
+    assert!(code == Some(0) && said.contains("detectLocalMode NodeCIDR"), "{said}");
+}

@@ -1,9 +1,11 @@
-//! The lines of chains of nftables.
+//! The lines of chains and endpoints.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 
 use svclab_rules::infer::InferredPort;
-use svclab_rules::iptables::ChainKind;
+use svclab_rules::iptables::{self, ChainKind, Nat, Rule, Target};
+use svclab_rules::nftables::Statement;
 use svclab_rules::ruleset::Rules;
 
 use crate::evidence::NodeRules;
@@ -69,5 +71,58 @@ impl<'n> PortLines<'n> {
         let by_hash = hash.as_deref().and_then(|hash| self.0.get(&PortKey::Hash(hash)));
         let name = format!("{}/{}/", port.service, port.protocol.as_str());
         by_hash.or_else(|| self.0.get(&PortKey::Name(&name))).copied()
+    }
+}
+
+/// The lines at which the rules of a service port lead to an endpoint, and translate to it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct EndpointLines {
+    pub(super) leading: Option<usize>,
+    pub(super) translating: Option<usize>,
+}
+
+impl EndpointLines {
+    /// Those of an endpoint's address.
+    pub(super) fn of(node: &NodeRules, port: &InferredPort, ip: IpAddr) -> Self {
+        match &node.rules {
+            Rules::Iptables(parsed) => Self::in_iptables(parsed, port, ip),
+            Rules::Nftables(parsed) => {
+                let service = format!("-{}/{}/", port.service, port.protocol.as_str());
+                let own = format!("__{}/", ip.to_string().replace(':', "."));
+                let mut chains = numbered(parsed.rules.tables.iter().map(|table| &table.chains));
+                let is_own =
+                    |name: &str| name.starts_with("endpoint-") && name.contains(&service) && name.contains(&own);
+                let found = chains.find(|(.., chain)| is_own(&chain.name));
+                let translates = |statement: &Statement| matches!(statement, Statement::Dnat(_));
+                let translating = found.and_then(|(table, at, chain)| {
+                    let rule = chain.rules.iter().position(|rule| rule.statements.iter().any(translates))?;
+                    parsed.lines.rule(table, at, rule)
+                });
+                Self { leading: translating, translating }
+            }
+            Rules::OtherTables(_) => Self::default(),
+        }
+    }
+
+    fn in_iptables(parsed: &iptables::Parsed, port: &InferredPort, ip: IpAddr) -> Self {
+        let chains = || numbered(parsed.rules.tables.iter().map(|table| &table.chains));
+        let is_translation = |rule: &Rule| matches!(&rule.target, Some(Target::Dnat(Nat { addresses: Some((first, _)), .. })) if *first == ip);
+        let translating: HashMap<&str, usize> = chains()
+            .filter_map(|(table, at, chain)| {
+                let rule = chain.rules.iter().position(is_translation)?;
+                Some((&*chain.name, parsed.lines.line(table, at, rule)?))
+            })
+            .collect();
+        let is_own = |name: &str| {
+            ChainKind::of(name).is_some_and(|(kind, _)| port.hash.is_some() && kind.hash(name) == port.hash)
+        };
+        for (table, at, chain) in chains().filter(|(.., chain)| is_own(&chain.name)) {
+            for (number, rule) in chain.rules.iter().enumerate() {
+                if let Some(line) = rule.next_chain().and_then(|next| translating.get(&**next)) {
+                    return Self { leading: parsed.lines.line(table, at, number), translating: Some(*line) };
+                }
+            }
+        }
+        Self::default()
     }
 }

@@ -51,10 +51,11 @@ pub use finding::{Finding, Place};
 pub use page::render;
 pub use severity::Severity;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use self::view::View;
-use crate::evidence::Evidence;
+use crate::evidence::{Evidence, Piece};
 use crate::infer::{Assumption, Connections, PROXY_NAME_LABEL, from_evidence};
 
 /// All findings, most severe first, those of the same kind in the order of their places. What a text shows of two clusters, or of one at two
@@ -122,7 +123,29 @@ fn findings(evidence: &Evidence) -> Vec<Finding> {
         policy::judge_local_drops(&view, &mut found, &assumed.deviations);
     }
     rejections::drop_consequences(&mut found);
+    name_machines(evidence, assumed.as_ref().map_or(&[], |assumed| &assumed.nodes), &mut found);
     found
+}
+
+/// Adds the machine whose rules an error or a warning is about, where a text has those of several: their lines do not show it. Prompts name machines,
+/// and so do headings that nodes are named after.
+fn name_machines(evidence: &Evidence, nodes: &[String], found: &mut [Finding]) {
+    let has_rules = |piece: &&Piece| piece.file.is_none() && piece.contents.rules() > 0;
+    let heading = |piece: &'_ Piece| piece.heading.clone().filter(|heading| nodes.contains(heading));
+    let machine = |piece: &'_ Piece| piece.host.clone().or_else(|| heading(piece));
+    let pieces: Vec<&Piece> = evidence.pieces.iter().filter(has_rules).collect();
+    let machines: BTreeSet<String> = pieces.iter().filter_map(|piece| machine(piece)).collect();
+    if machines.len() < 2 {
+        return;
+    }
+    for finding in found.iter_mut().filter(|finding| finding.severity != Severity::Info) {
+        let is_here = |piece: &&&Piece| (piece.first..=piece.last).contains(&finding.place.line);
+        if let Some(name) = pieces.iter().find(is_here).and_then(|piece| machine(piece))
+            && !finding.message.contains(&name)
+        {
+            finding.message.push_str(&format!(" (on {name})"));
+        }
+    }
 }
 
 /// Settings that explain why rules are not there; without them, the rules are missing.

@@ -12,7 +12,7 @@ use svclab_rules::iptables::{ChainHash, ChainKind, TableName};
 use super::deviation_places::is_in;
 use super::deviations::subject;
 use super::finding::{Finding, Place};
-use super::lines::PortLines;
+use super::lines::{EndpointLines, PortLines};
 use super::listed::{Listed, endpoint_objects, ready, services};
 use super::port_names::port_name;
 use super::rejections::rejected;
@@ -35,14 +35,17 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
         for port in ports {
             let line = lines.line_of_port(port).unwrap_or(node.first);
             let place = Place { file: node.file.clone(), line };
+            let of_endpoint = |ip: IpAddr| EndpointLines::of(node, port, ip);
             let is_differing = |all: &HashSet<_>| all.contains(&(node.file.as_deref(), &*port.service.to_string()));
             if differing.as_ref().is_none_or(is_differing) {
                 let lacking =
                     Lacking { shows_all: shows_endpoints(node, port), known: missing.get(&*port.full_name()) };
-                let compared = compared(port, &ready, &place, &lacking).into_iter();
+                let at_endpoint = |ip| Place { line: of_endpoint(ip).leading.unwrap_or(line), ..place.clone() };
+                let compared = compared(port, &ready, (&place, &at_endpoint), &lacking).into_iter();
                 let is_again = |one: &Finding| one.id == "no-endpoints" && rejected.contains(&port.full_name());
                 found.extend(compared.filter(|one| !is_again(one)));
-                found.extend(listed.compared(port, counts[&port.service] == 1, &place));
+                let at_endpoint = |ip| Place { line: of_endpoint(ip).translating.unwrap_or(line), ..place.clone() };
+                found.extend(listed.compared(port, counts[&port.service] == 1, &at_endpoint));
             }
             found.extend(ranges(port, &services, &place, node.has_translations()));
         }
@@ -110,7 +113,7 @@ impl ListedPorts {
 
     /// Other ports than the rules of a service port translate to. Where addresses are left out, so may be ports of a Service of which it is
     /// not the only one.
-    fn compared(&self, port: &InferredPort, is_only: bool, place: &Place) -> Option<Finding> {
+    fn compared(&self, port: &InferredPort, is_only: bool, at: &dyn Fn(IpAddr) -> Place) -> Option<Finding> {
         let service = port.service.to_string();
         let listed = self.all.get(&service).filter(|_| is_only || !self.cut.contains(&service))?;
         let others = |endpoint: &&SocketAddr| {
@@ -119,12 +122,14 @@ impl ListedPorts {
         };
         let own: BTreeSet<&SocketAddr> = port.endpoints.iter().chain(&port.local).filter(others).collect();
         let ports: BTreeSet<u64> = own.iter().filter_map(|own| listed.get(&own.ip())).flatten().copied().collect();
-        (!own.is_empty()).then(|| {
+        let first = own.first().map(|first| first.ip());
+        first.map(|first| {
+            let place = at(first);
             let [own, ports] = [list(own, MAX_LISTED), list(ports, MAX_LISTED)];
             let message =
                 format!("the rules translate connections of {service} to {own}, but its endpoints have port {ports}");
             let effect = "connections go to a port that the Service's pods do not serve";
-            Finding::new("endpoints-differ", place.clone(), message, effect)
+            Finding::new("endpoints-differ", place, message, effect)
         })
     }
 }
@@ -139,7 +144,13 @@ fn differing<'v>(view: &View<'v>) -> Option<HashSet<(Option<&'v str>, &'v str)>>
     Some(deviations.map(|deviation| (deviation.file.as_deref(), subject(deviation))).collect())
 }
 
-fn compared(port: &InferredPort, ready: &BTreeMap<String, Listed>, place: &Place, lacks: &Lacking<'_>) -> Vec<Finding> {
+/// Compares the endpoints of a service port. Of those that the rules should not have, the first says where it is; of others, the chain does.
+fn compared(
+    port: &InferredPort,
+    ready: &BTreeMap<String, Listed>,
+    (place, at): (&Place, &dyn Fn(IpAddr) -> Place),
+    lacks: &Lacking<'_>,
+) -> Vec<Finding> {
     let service = port.service.to_string();
     let Some(listed) = ready.get(&service) else { return Vec::new() };
     let own: BTreeSet<IpAddr> = port.endpoints.iter().chain(&port.local).map(SocketAddr::ip).collect();
@@ -163,7 +174,9 @@ fn compared(port: &InferredPort, ready: &BTreeMap<String, Listed>, place: &Place
     // Endpoints have the addresses of one family alone.
     let is_listed = |ip: &IpAddr| known.is_empty() || known.iter().any(|other| other.is_ipv4() == ip.is_ipv4());
     let extra: Vec<&IpAddr> = own.difference(&known).filter(|ip| is_listed(ip) && !possible.contains(ip)).collect();
-    if !extra.is_empty() && !own.is_empty() {
+    if let Some(first) = extra.first().copied().copied()
+        && !own.is_empty()
+    {
         let missing = if lacking.is_empty() {
             String::new()
         } else {
@@ -174,7 +187,7 @@ fn compared(port: &InferredPort, ready: &BTreeMap<String, Listed>, place: &Place
             listed(extra)
         );
         let effect = "a share of connections goes to addresses that are no ready endpoints";
-        found.push(Finding::new("endpoints-differ", place.clone(), message, effect));
+        found.push(Finding::new("endpoints-differ", at(first), message, effect));
     } else if !lacking.is_empty() && !own.is_empty() && !port.is_internal_local {
         let message = format!("ready endpoints of {service} are missing in the rules: {}", listed(lacking));
         found.push(Finding::new(
@@ -258,6 +271,10 @@ mod tests {
         let messages: Vec<&str> =
             found.iter().filter(|one| one.id == "endpoints-differ").map(|one| &*one.message).collect();
         let [message] = messages[..] else { panic!("{found:#?}") };
+        // The place is that of the rule which leads to the endpoint.
+        let differing = found.iter().find(|one| one.id == "endpoints-differ").expect("found");
+        let line = saved.lines().nth(differing.place.line - 2).expect("a rule");
+        assert!(line.contains("-> 10.244.3.10:8080"), "{line}");
         assert!(
             message.ends_with("among the ready ones: 10.244.3.10; ready, but not in the rules: 10.244.3.99"),
             "{message}"

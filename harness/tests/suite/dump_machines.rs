@@ -366,3 +366,20 @@ node-b   Ready    control-plane,master   97d   v1.24.6   192.168.1.20
     let expected = ["node-a [192.168.1.21] [10.42.1.0/24]", "node-b [192.168.1.20] [10.42.0.0/24]"];
     assert_eq!(nodes(&scenario), expected, "{said}");
 }
+
+/// A finding in a text with the rules of two machines names its own.
+#[test]
+fn findings_name_the_machine() {
+    let rules = |name: &str, share: &str| {
+        let saved = rules(&[ON_W2, ON_W1]).replace("0.50000000000", share);
+        format!("root@{name}:~# iptables-save | grep kube-dns\n{saved}")
+    };
+    let text = rules("w1", "0.50000000000") + &rules("w2", "0.30000000000");
+    let found = svclab::lint::lint(&evidence::read(&text));
+    let grave: Vec<&str> = found
+        .iter()
+        .filter(|finding| finding.severity == svclab::lint::Severity::Error)
+        .map(|finding| &*finding.message)
+        .collect();
+    assert!(!grave.is_empty() && grave.iter().all(|message| message.ends_with(" (on w2)")), "{found:#?}");
+}

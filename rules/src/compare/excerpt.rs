@@ -1,7 +1,8 @@
 //! Completion of an excerpt to the rules of a whole node: what the text contains stays as it is, and the rest is added as kube-proxy writes
 //! it.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::hash::Hash;
 use std::mem::{Discriminant, discriminant};
 
 use super::made_up::MadeUp;
@@ -11,7 +12,7 @@ use crate::chains::nftables::kind_of;
 use crate::cluster::Family;
 use crate::coverage::{Coverage, nft_table};
 use crate::iptables::{self, Chain, Match, Rule, RuleSet, TableName, Target, canonical_key};
-use crate::nftables::{self, Condition, Key, Statement};
+use crate::nftables::{self, Condition, Key, Name, Statement};
 use crate::ruleset::Rules;
 
 /// Completed rules, and what was added.
@@ -132,9 +133,9 @@ fn drop_unused(rules: &mut RuleSet, added: &mut BTreeSet<(TableName, String)>) {
             let is_unused = |name: &str| {
                 added.contains(&(table.name, name.to_owned())) && NAMING.of(name).is_some() && !used.contains(name)
             };
-            let unused: Vec<String> =
+            let unused: HashSet<String> =
                 table.chains.iter().map(|chain| chain.name.to_string()).filter(|name| is_unused(name)).collect();
-            table.chains.retain(|chain| !unused.iter().any(|name| **name == *chain.name));
+            table.chains.retain(|chain| !unused.contains(&*chain.name));
             unused.into_iter().for_each(|name| _ = added.remove(&(table.name, name)));
         }
         if added.len() == before {
@@ -181,8 +182,8 @@ fn merge(
     // If some shares may be hidden, the rest are as kube-proxy writes them for the endpoints in the text.
     let hides_shares = left_out.hides_shares(&written, &shown, is_cut);
     if hides_shares {
-        let is_written = |rule: &Rule| written.rules.iter().any(|own| is_share(own) && slot(own) == slot(rule));
-        let is_kept: Vec<bool> = shown.iter().map(|rule| !is_share(rule) || !is_written(rule)).collect();
+        let slots: HashSet<Option<String>> = written.rules.iter().filter(|own| is_share(own)).map(slot).collect();
+        let is_kept: Vec<bool> = shown.iter().map(|rule| !is_share(rule) || !slots.contains(&slot(rule))).collect();
         let mut kept = is_kept.iter();
         shown.retain(|_| kept.next() == Some(&true));
         let mut kept = is_kept.iter();
@@ -312,10 +313,12 @@ fn complete_table(
     for name in ["cluster-ips", "hairpin-connections"].iter().filter(|_| !lists_services) {
         let Some(known) = own.sets.iter_mut().find(|set| *set.name == **name) else { continue };
         let listed = written.set(name).map(|set| set.elements.as_slice()).unwrap_or_default();
-        known.elements.retain(|one| listed.iter().any(|other| other.key == one.key));
+        let listed: HashSet<&[Key]> = listed.iter().map(|one| one.key.as_slice()).collect();
+        known.elements.retain(|one| listed.contains(one.key.as_slice()));
     }
+    let positions = positions(own.chains.iter().map(|chain| &chain.name));
     for chain in written.chains {
-        match own.chains.iter_mut().find(|known| known.name == chain.name) {
+        match positions.get(&chain.name).map(|at| &mut own.chains[*at]) {
             None => {
                 *added += 1;
                 own.chains.push(chain);
@@ -329,8 +332,9 @@ fn complete_table(
             Some(_) => {}
         }
     }
+    let positions = self::positions(own.sets.iter().map(|set| &set.name));
     for set in written.sets {
-        match own.sets.iter_mut().find(|known| known.name == set.name) {
+        match positions.get(&set.name).map(|at| &mut own.sets[*at]) {
             None => {
                 *added += 1;
                 own.sets.push(set);
@@ -348,6 +352,11 @@ fn complete_table(
         }
     }
     correct_hashes(own);
+}
+
+/// The positions of chains or sets by name; of the first one where several have the same name.
+fn positions<'a>(names: impl DoubleEndedIterator<Item = &'a Name> + ExactSizeIterator) -> HashMap<Name, usize> {
+    names.enumerate().rev().map(|(at, name)| (name.clone(), at)).collect()
 }
 
 /// Lets rules and elements whose chain is not shown lead to the one that kube-proxy writes for the same service port or endpoint: the hash in its
@@ -415,16 +424,18 @@ struct Anchors {
 
 impl Anchors {
     /// Matches rules with equal keys, each with the first rule that has no match yet.
-    fn add<K: PartialEq>(
+    fn add<K: Hash + Eq>(
         &mut self,
         shown: &[nftables::Rule],
         written: &[nftables::Rule],
         key: impl Fn(&nftables::Rule) -> K,
     ) {
-        let keys: Vec<K> = shown.iter().map(&key).collect();
+        let mut free: HashMap<K, VecDeque<usize>> = HashMap::new();
+        for (at, rule) in shown.iter().enumerate().filter(|(at, _)| !self.is_taken[*at]) {
+            free.entry(key(rule)).or_default().push_back(at);
+        }
         for (anchor, rule) in self.of_written.iter_mut().zip(written).filter(|(anchor, _)| anchor.is_none()) {
-            let own = key(rule);
-            *anchor = keys.iter().zip(&self.is_taken).position(|(known, is_taken)| !is_taken && *known == own);
+            *anchor = free.get_mut(&key(rule)).and_then(VecDeque::pop_front);
             anchor.iter().for_each(|at| self.is_taken[*at] = true);
         }
     }

@@ -59,7 +59,8 @@ impl Table {
         let mut named: Vec<Name> = of_rules.flat_map(Statement::chains).chain(of_maps).cloned().collect();
         named.sort();
         named.dedup();
-        let missing = named.into_iter().filter(|name| self.chain(name).is_none());
+        let known: HashSet<&str> = self.chains.iter().map(|chain| &*chain.name).collect();
+        let missing = named.into_iter().filter(|name| !known.contains(&**name));
         let missing: Vec<Chain> =
             missing.map(|name| Chain { name, base: None, comment: None, rules: Vec::new() }).collect();
         self.chains.extend(missing);

@@ -1,6 +1,6 @@
 //! Pieces with rules → the rules of a node.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use svclab_rules::cluster::Family;
 use svclab_rules::coverage::Coverage;
@@ -280,35 +280,38 @@ fn add_tables(
     all.push(new);
 }
 
-/// The most pairs of elements of two sets that are compared.
-const MAX_COMPARED: usize = 1_000_000;
-
 /// Adds the chains, sets and elements of tables that others do not have. Lines are kept only where nothing is added.
 fn join_tables(own: &mut nftables::Parsed, other: &nftables::Parsed) {
     let mut tables = std::mem::take(&mut own.rules.tables);
     for table in &other.rules.tables {
         match tables.iter_mut().find(|known| known.family == table.family) {
             None => tables.push(table.clone()),
-            Some(known) => {
-                for chain in &table.chains {
-                    if !known.chains.iter().any(|own| own.name == chain.name) {
-                        known.chains.push(chain.clone());
-                    }
-                }
-                for set in &table.sets {
-                    match known.sets.iter_mut().find(|own| own.name == set.name) {
-                        None => known.sets.push(set.clone()),
-                        // `grep` picks elements of maps.
-                        Some(own) if own.elements.len().saturating_mul(set.elements.len()) <= MAX_COMPARED => {
-                            let new = set.elements.iter().filter(|element| !own.elements.contains(element));
-                            let new: Vec<_> = new.cloned().collect();
-                            own.elements.extend(new);
-                        }
-                        Some(_) => {}
-                    }
-                }
-            }
+            Some(known) => join_table(known, table),
         }
     }
     *own = nftables::Ruleset { tables }.into();
+}
+
+fn join_table(own: &mut nftables::Table, other: &nftables::Table) {
+    let known: HashSet<nftables::Name> = own.chains.iter().map(|chain| chain.name.clone()).collect();
+    own.chains.extend(other.chains.iter().filter(|chain| !known.contains(&chain.name)).cloned());
+    let positions: HashMap<nftables::Name, usize> =
+        own.sets.iter().zip(0..).map(|(set, at)| (set.name.clone(), at)).collect();
+    for set in &other.sets {
+        match positions.get(&set.name) {
+            None => own.sets.push(set.clone()),
+            // `grep` picks elements of maps.
+            Some(at) => join_elements(&mut own.sets[*at].elements, &set.elements),
+        }
+    }
+}
+
+/// Adds the elements that are not there, also those of a key that is there with another verdict.
+fn join_elements(own: &mut Vec<nftables::Element>, others: &[nftables::Element]) {
+    let mut by_key: HashMap<&[nftables::Key], Vec<&nftables::Element>> = HashMap::new();
+    own.iter().for_each(|element| by_key.entry(&element.key).or_default().push(element));
+    let is_known =
+        |element: &nftables::Element| by_key.get(element.key.as_slice()).is_some_and(|known| known.contains(&element));
+    let new: Vec<nftables::Element> = others.iter().filter(|element| !is_known(element)).cloned().collect();
+    own.extend(new);
 }

@@ -200,3 +200,28 @@ fn rules_of_services_without_their_chain_are_read() {
     let sets = node_rules(&evidence);
     assert_eq!(sets[0].rules.iptables().unwrap().rules(TableName::Nat, "KUBE-SERVICES").len(), 1);
 }
+
+/// The elements of both pieces of a map, whatever their number.
+#[test]
+fn long_pieces_of_a_map_complete_each_other() {
+    const EACH: usize = 1_100;
+    let element = |at: usize| {
+        format!("10.96.{}.{} . tcp . 80 : goto service-AAAAAAAA-default/s{at}/tcp/http", at / 256, at % 256)
+    };
+    let piece = |from: usize| {
+        let elements: Vec<String> = (from..from + EACH).map(element).collect();
+        let head =
+            "table ip kube-proxy {\n\tmap service-ips {\n\t\ttype ipv4_addr . inet_proto . inet_service : verdict\n";
+        format!(
+            "$ nft list map ip kube-proxy service-ips\n{head}\t\telements = {{ {} }}\n\t}}\n}}\n",
+            elements.join(",\n\t\t\t     ")
+        )
+    };
+    let sets = node_rules(&read(&format!("{}\n{}", piece(0), piece(EACH - 100))));
+    let elements: Vec<usize> = sets
+        .iter()
+        .flat_map(|set| set.rules.nftables())
+        .map(|rules| rules.rules.tables[0].sets[0].elements.len())
+        .collect();
+    assert_eq!(elements, [2 * EACH - 100]);
+}

@@ -55,24 +55,20 @@ fn has_other_heading(known: &NodeRules, new: &NodeRules) -> bool {
 /// Whether rules of the same chain jump to the same endpoint with different shares, so that they are not of one listing.
 fn has_other_shares(known: &[Rule], new: &[Rule]) -> bool {
     let to_endpoint = |rule: &&Rule| rule.next_chain().is_some_and(|next| ChainKind::Endpoint.hash(next).is_some());
-    let shares = |rules: &[Rule], to: &Rule| -> Vec<Rule> {
-        rules.iter().filter(|rule| rule.next_chain() == to.next_chain()).map(Rule::without_counters).collect()
-    };
-    new.iter().filter(to_endpoint).any(|rule| {
-        let [known, new] = [known, new].map(|rules| shares(rules, rule));
-        !known.is_empty()
-            && known.iter().all(|one| !new.contains(one) && new.iter().any(|other| has_other_share(one, other)))
+    let is_same = |one: &Rule, other: &Rule| one.is_same_without(other, |_| false);
+    new.iter().filter(to_endpoint).any(|to| {
+        let is_to = |rule: &&Rule| rule.next_chain() == to.next_chain();
+        let new = || new.iter().filter(is_to);
+        let is_other =
+            |one: &Rule| !new().any(|other| is_same(one, other)) && new().any(|other| has_other_share(one, other));
+        let mut known = known.iter().filter(is_to).peekable();
+        known.peek().is_some() && known.all(is_other)
     })
 }
 
 /// Whether two rules differ in their share alone.
 fn has_other_share(one: &Rule, other: &Rule) -> bool {
-    let without_share = |rule: &Rule| {
-        let mut rule = rule.without_counters();
-        rule.matches.retain(|one| !matches!(one, Match::Statistic(_)));
-        rule
-    };
-    without_share(one) == without_share(other)
+    one.is_same_without(other, |one| matches!(one, Match::Statistic(_)))
 }
 
 fn plain(rules: &[Rule]) -> Vec<Rule> {

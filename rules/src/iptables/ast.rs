@@ -171,6 +171,21 @@ impl Rule {
         Self { counters: None, ..self.clone() }
     }
 
+    /// Returns whether rules are the same apart from counters and from matches that are left out.
+    #[doc(hidden)]
+    pub fn is_same_without(&self, other: &Self, is_left_out: impl Fn(&Match) -> bool) -> bool {
+        let Self { counters: _, source, destination, in_interface, out_interface, protocol, fragment, matches, target } =
+            self;
+        fn compared<'m>(all: &'m Matches, is_left_out: &impl Fn(&Match) -> bool) -> impl Iterator<Item = &'m Match> {
+            all.iter().filter(move |one| !is_left_out(one))
+        }
+        target == &other.target
+            && (source, destination) == (&other.source, &other.destination)
+            && (in_interface, out_interface) == (&other.in_interface, &other.out_interface)
+            && (protocol, fragment) == (&other.protocol, &other.fragment)
+            && compared(matches, &is_left_out).eq(compared(&other.matches, &is_left_out))
+    }
+
     /// Returns the text of the first `-m comment`.
     pub fn comment(&self) -> Option<&str> {
         self.matches.iter().find_map(|m| match m {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use svclab_rules::cluster::ProxyMode;
+use svclab_rules::compare::Subject;
 use svclab_rules::iptables::{ChainKind, TableName, Target};
 
 use super::finding::{Finding, Place};
@@ -44,7 +45,8 @@ fn not_read(view: &View<'_>) -> Option<Finding> {
 fn other(rules: &NodeRules) -> Finding {
     let place = Place { file: rules.file.clone(), line: rules.first };
     let effect = "unknown: if the node has these rules too, they may take the traffic of Services";
-    Finding::new("rules-not-read", place, "another rule set of the same text, without Services", effect)
+    let message = "another rule set of the same text, without Services";
+    Finding::new("rules-not-read", place, message, effect).with_mode(rules.rules.mode())
 }
 
 /// The lines of rules that could not be read, once for each reason and format.
@@ -117,7 +119,8 @@ fn nodes(one: Tables<'_>, other: Tables<'_>) -> Vec<Finding> {
             other.start()
         );
         let effect = "the same connection goes to different endpoints from different nodes: one kube-proxy is stale, or the dumps were taken at different times";
-        found.push(Finding::new("nodes-differ", other.start(), message, effect));
+        let subject = Subject::Service(service.clone());
+        found.push(Finding::new("nodes-differ", other.start(), message, effect).about([subject]));
     }
     found
 }

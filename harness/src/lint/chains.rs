@@ -3,18 +3,22 @@
 use std::collections::HashSet;
 
 use svclab_rules::cluster::{Family, ProxyMode};
+use svclab_rules::coverage::nft_table;
 use svclab_rules::infer::Infer;
 use svclab_rules::iptables::{Chain, ChainKind, Table, TableName};
-use svclab_rules::ruleset::compile;
+use svclab_rules::nftables;
+use svclab_rules::nftables::evaluate::{CompileErrorKind, Part};
+use svclab_rules::ruleset::{CompileError, compile};
 
-use super::finding::{Finding, Place};
-use super::lines::lines_of_nft;
+use super::finding::{Finding, Place, subject_of_chain};
+use super::lines::ChainLines;
 use super::view::{Tables, View};
 use crate::evidence::{Format, NodeRules};
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
     let of_iptables = view.tables().flat_map(find_in_iptables);
-    let of_nftables = view.nodes.iter().flat_map(find_in_nftables);
+    let nodes = view.nodes.iter().zip(&view.chain_lines);
+    let of_nftables = nodes.flat_map(|(node, lines)| find_in_nftables(node, lines));
     of_iptables
         .chain(of_nftables)
         .chain(view.nodes.iter().filter_map(cut))
@@ -23,28 +27,42 @@ pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
 }
 
 /// What the kernel rejects in kube-proxy's tables of nftables: jumps to chains that are not there, first of all.
-fn find_in_nftables(node: &NodeRules) -> Vec<Finding> {
+fn find_in_nftables(node: &NodeRules, lines: &ChainLines<'_>) -> Vec<Finding> {
     let Some(parsed) = node.rules.nftables().filter(|_| node.is_whole()) else { return Vec::new() };
     let of_family =
         |family: Family| compile(&[&node.rules.clone().for_family(family)], family).err().unwrap_or_default();
     let errors = parsed.rules.tables.iter().flat_map(|table| of_family(table.family));
-    let mut reported = HashSet::new();
-    let errors = errors.map(|error| error.to_string()).filter(|words| words.contains("does not exist"));
-    let lines = lines_of_nft(node);
-    let finding = |words: String| {
-        // The message names the chain that has the rule.
-        let named = lines.iter().filter(|(chain, _)| words.contains(&***chain)).max_by_key(|(chain, _)| chain.len());
-        let line = named.and_then(|(_, lines)| lines.first()).copied().unwrap_or(node.first);
-        let place = Place { file: node.file.clone(), line };
-        Finding::new(
-            "undefined-chain",
-            place,
-            words,
-            "nft rejects the whole transaction: no Service can be updated on this node",
-        )
-        .with_mode(ProxyMode::Nftables)
+    let errors = errors.filter_map(|error| match error {
+        CompileError::Nftables(error) => Some(error),
+        _ => None,
+    });
+    let finding = |error: nftables::evaluate::CompileError| {
+        let id = match error.kind {
+            CompileErrorKind::MissingChain(_) => "undefined-chain",
+            CompileErrorKind::MissingSet(_) => "rejected-rule",
+            _ => return None,
+        };
+        let table = nft_table(error.family);
+        let (line, subject) = match &error.part {
+            Part::Table => (None, None),
+            Part::Chain(chain) => (lines.line(table, chain, 1), Some(chain)),
+            Part::Rule(chain, rule) => (lines.line(table, chain, *rule), Some(chain)),
+            Part::Set(set) => (line_of_set(parsed, error.family, set), None),
+        };
+        let place = Place { file: node.file.clone(), line: line.unwrap_or(node.first) };
+        let subject = subject.map(|chain| subject_of_chain(table, chain));
+        let effect = "nft rejects the whole transaction: no Service can be updated on this node";
+        Some(Finding::new(id, place, error.to_string(), effect).with_mode(ProxyMode::Nftables).about(subject))
     };
-    errors.filter(|words| reported.insert(words.clone())).take(MAX).map(finding).collect()
+    let mut reported = HashSet::new();
+    errors.filter_map(finding).filter(|finding| reported.insert(finding.message.clone())).take(MAX).collect()
+}
+
+/// The line of a set or map of nftables.
+fn line_of_set(parsed: &nftables::Parsed, family: Family, name: &str) -> Option<usize> {
+    let table = parsed.rules.tables.iter().position(|table| table.family == family)?;
+    let set = parsed.rules.tables[table].sets.iter().position(|set| *set.name == *name)?;
+    parsed.lines.set(table, set)
 }
 
 /// The most findings of a kind of one rule set.
@@ -59,7 +77,7 @@ fn cut(node: &NodeRules) -> Option<Finding> {
         0 => ("the text is cut off here, before any rule of a Service", "unknown: no Service can be judged"),
         _ => ("the text is cut off here", "unknown: what the rest shows is not judged"),
     };
-    Some(Finding::new("cut-off", place, message, effect))
+    Some(Finding::new("cut-off", place, message, effect).with_mode(node.rules.mode()))
 }
 
 /// Outputs of filters that someone shortened.
@@ -67,7 +85,8 @@ fn shortened(node: &NodeRules) -> impl Iterator<Item = Finding> + '_ {
     node.shortened.iter().map(|(file, line)| {
         let message = "the output of this command was shortened: other commands in the text show lines that it lacks";
         let place = Place { file: file.clone(), line: *line };
-        Finding::new("cut-off", place, message, "unknown: rules that it does not show are not checked")
+        let effect = "unknown: rules that it does not show are not checked";
+        Finding::new("cut-off", place, message, effect).with_mode(node.rules.mode())
     })
 }
 
@@ -90,7 +109,8 @@ fn find_in_iptables(tables: Tables<'_>) -> Vec<Finding> {
                 );
                 let effect =
                     "iptables-restore rejects the whole table: kube-proxy cannot update any Service on this node";
-                found.push(Finding::new("undefined-chain", tables.place(placed.line), message, effect));
+                let subjects = [&*placed.chain.name, &**next].map(|chain| subject_of_chain(table.name.as_str(), chain));
+                found.push(Finding::new("undefined-chain", tables.place(placed.line), message, effect).about(subjects));
             }
         }
         found.extend(unused(tables, table, &used));
@@ -116,4 +136,33 @@ fn unused(tables: Tables<'_>, table: &Table, used: &HashSet<&str>) -> Option<Fin
     };
     let place = tables.place(tables.line(table.name, &first.name, 0));
     Some(Finding::new("unreferenced-chain", place, message, effect))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
+
+    use rstest::rstest;
+    use svclab_rules::coverage::Coverage;
+
+    use super::*;
+    use crate::evidence::{node_rules, read};
+
+    /// A missing set is no missing chain; both are at the rule that names them, in the table of its family.
+    #[rstest]
+    #[case::chain("jump nowhere", "undefined-chain")]
+    #[case::set("ip6 saddr @nowhere drop", "rejected-rule")]
+    fn what_nft_rejects_is_at_its_rule(#[case] rule: &str, #[case] id: &str) {
+        let path = "../rules/tests/golden/dual-stack/v1.36-nftables/nft-ruleset.txt";
+        let text = std::fs::read_to_string(path).unwrap();
+        let (ipv4, ipv6) = text.split_at(text.find("table ip6 kube-proxy").unwrap());
+        let last = "\t\tip6 daddr . meta l4proto . th dport vmap @service-ips\n";
+        let text = format!("{ipv4}{}", ipv6.replacen(last, &format!("{last}\t\t{rule}\n"), 1));
+        let line = text.lines().position(|line| line.contains("nowhere")).unwrap() + 1;
+        let mut node = node_rules(&read(&text)).remove(0);
+        node.coverage = Coverage::all();
+        let found = find_in_nftables(&node, &ChainLines::of(&node));
+        let [one] = found.as_slice() else { panic!("{found:?}") };
+        assert_eq!((one.id, one.place.line), (id, line), "{one:?}");
+    }
 }

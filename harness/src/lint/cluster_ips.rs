@@ -1,5 +1,6 @@
 //! Service ports with rules for other addresses and none for a cluster IP: every Service with those has one.
 
+use svclab_rules::compare::Subject;
 use svclab_rules::infer::InferredPort;
 use svclab_rules::iptables::TableName;
 use svclab_rules::ruleset::Rules;
@@ -45,5 +46,6 @@ fn finding(node: &NodeRules, port: &InferredPort, lines: &PortLines<'_>) -> Find
     let place = Place { file: node.file.clone(), line: lines.line_of_port(port).unwrap_or(node.first) };
     let message = format!("{}: no rule is for its cluster IP, and rules are for its other addresses", port.full_name());
     let effect = "connections to the cluster IP are neither load-balanced nor rejected";
-    Finding::new("missing-rule", place, message, effect).with_mode(node.rules.mode())
+    let subject = Subject::Service(port.full_name());
+    Finding::new("missing-rule", place, message, effect).with_mode(node.rules.mode()).about([subject])
 }

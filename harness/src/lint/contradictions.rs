@@ -1,5 +1,6 @@
 //! Rules that contradict each other about a Service: two cluster IPs of a port, two Services with a node port.
 
+use svclab_rules::compare::Subject;
 use svclab_rules::infer::InferredPort;
 use svclab_rules::iptables::{ChainHash, ChainKind, TableName};
 
@@ -32,7 +33,8 @@ fn cluster_ips(tables: Tables<'_>, port: &InferredPort) -> Option<Finding> {
     let message = format!("rules have {others} for the cluster IP of {}, others {own}", port.full_name());
     let effect =
         "each rule matches connections to its own address only: they are not load-balanced, or not masqueraded";
-    Some(Finding::new("conflicting-rules", tables.place(line), message, effect))
+    let subject = Subject::Service(port.full_name());
+    Some(Finding::new("conflicting-rules", tables.place(line), message, effect).about([subject]))
 }
 
 /// A node port whose rules come after those of another service port.
@@ -47,7 +49,7 @@ fn node_port(tables: Tables<'_>, port: &InferredPort, ports: &[InferredPort]) ->
     let (protocol, name) = (port.protocol, port.full_name());
     let message = format!("node port {number}/{protocol} of {name} is also that of {first}, whose rules come first");
     let effect = format!("connections to the node port of {name} go to {first}");
-    Some(Finding::new("conflicting-rules", tables.place(line), message, effect))
+    Some(Finding::new("conflicting-rules", tables.place(line), message, effect).about([Subject::Service(name)]))
 }
 
 /// Whether a rule leads to a chain of a service port, or is in one.

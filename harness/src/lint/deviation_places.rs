@@ -1,11 +1,15 @@
 //! The line that a deviation is about: that of the rule, chain or set in the text that it is in, or that leads to it.
 
+use std::net::SocketAddr;
+
+use svclab_rules::cluster::Family;
 use svclab_rules::compare::{self, Fact, Subject};
+use svclab_rules::coverage::nft_table;
 use svclab_rules::iptables::{ChainKind, TableName};
 use svclab_rules::nftables;
 
 use super::finding::Place;
-use super::lines::lines_of_nft;
+use super::lines::{ChainLines, service_port_in};
 use super::port_names::port_name;
 use super::view::{Placed, Tables, View};
 use crate::evidence::NodeRules;
@@ -21,7 +25,7 @@ pub(super) fn place(view: &View<'_>, deviation: &Deviation) -> Place {
     }
     let shown = node.and_then(|node| match view.tables().find(|tables| std::ptr::eq(tables.node, node)) {
         Some(tables) => in_iptables(tables, deviation),
-        None => in_nftables(node, deviation).map(|line| Place { file: file.clone(), line }),
+        None => in_nftables(node, view.chain_lines_of(node)?, deviation).map(|line| Place { file: file.clone(), line }),
     });
     shown.unwrap_or(Place { file, line: first })
 }
@@ -89,45 +93,40 @@ fn in_iptables(tables: Tables<'_>, deviation: &Deviation) -> Option<Place> {
     }
 }
 
-fn in_nftables(node: &NodeRules, deviation: &Deviation) -> Option<usize> {
+fn in_nftables(node: &NodeRules, lines: &ChainLines<'_>, deviation: &Deviation) -> Option<usize> {
     let parsed = node.rules.nftables()?;
-    let set = |table: Option<&str>, name: &str| {
-        let tables = parsed.rules.tables.iter().enumerate();
-        let own =
-            tables.filter(|(_, one)| table.is_none_or(|table| svclab_rules::coverage::nft_table(one.family) == table));
-        own.filter_map(|(at, one)| Some((at, one.sets.iter().position(|set: &nftables::Set| *set.name == *name)?)))
-            .find_map(|(table, set)| parsed.lines.set(table, set))
+    // Of a Service, the fact shows the family.
+    let family = fact(deviation).and_then(family);
+    let is_of_table = |table: &str| match &deviation.finding.subject {
+        Subject::Table(own) | Subject::Chain { table: own, .. } | Subject::Set { table: own, .. } => table == *own,
+        Subject::Service(_) => family.is_none_or(|family| table == nft_table(family)),
+    };
+    let tables = || parsed.rules.tables.iter().enumerate().filter(|(_, table)| is_of_table(nft_table(table.family)));
+    let set = |name: &str| {
+        let position = |table: &nftables::Table| table.sets.iter().position(|set| *set.name == *name);
+        tables().find_map(|(at, table)| parsed.lines.set(at, position(table)?))
     };
     match &deviation.finding.subject {
-        Subject::Chain { name, .. } => lines_of_nft(node).get(&**name).and_then(|lines| lines.first()).copied(),
-        Subject::Set { table, name, .. } => set(Some(table), name),
-        Subject::Table(name) => {
-            let at =
-                parsed.rules.tables.iter().position(|one| svclab_rules::coverage::nft_table(one.family) == *name)?;
-            parsed.lines.chain(at, 0)
-        }
+        Subject::Chain { table, name } => lines.line(table, name, 1),
+        Subject::Set { name, .. } => set(name),
+        Subject::Table(_) => tables().find_map(|(at, _)| parsed.lines.chain(at, 0)),
         Subject::Service(name) => {
             let of_set = match fact(deviation) {
-                Some(Fact::Hairpin(_)) => set(None, "hairpin-connections"),
-                Some(Fact::ClusterIp(_)) => set(None, "cluster-ips"),
-                Some(Fact::RejectResponse(_)) => set(None, "no-endpoint-services"),
-                Some(Fact::Firewall(_)) => set(None, "firewall-ips"),
+                Some(Fact::Hairpin(_)) => set("hairpin-connections"),
+                Some(Fact::ClusterIp(_)) => set("cluster-ips"),
+                Some(Fact::RejectResponse(_)) => set("no-endpoint-services"),
+                Some(Fact::Firewall(_)) => set("firewall-ips"),
                 _ => None,
             };
             let of_chain = || {
                 let (service, port) = name.split_once(':').unwrap_or((name, ""));
-                let lines = lines_of_nft(node);
                 let is_own = |chain: &str| {
-                    let Some((kind, own)) =
-                        chain.split_once('-').and_then(|(kind, rest)| Some((kind, rest.split_once('-')?.1)))
-                    else {
-                        return false;
-                    };
-                    let mut parts = own.splitn(5, '/');
+                    let mut parts = service_port_in(chain).unwrap_or_default().splitn(5, '/');
                     let named = [parts.next(), parts.next()].map(Option::unwrap_or_default).join("/");
-                    kind == "service" && named == service && parts.nth(1).unwrap_or_default() == port
+                    named == service && parts.nth(1).unwrap_or_default() == port
                 };
-                lines.iter().filter(|(chain, _)| is_own(chain)).filter_map(|(_, lines)| lines.first()).min().copied()
+                let own = lines.firsts().filter(|((table, chain), _)| is_of_table(table) && is_own(chain));
+                own.map(|(_, line)| line).min()
             };
             of_set.or_else(of_chain)
         }
@@ -139,11 +138,24 @@ pub(super) fn fact(deviation: &Deviation) -> Option<&Fact> {
     deviation.finding.difference.fact()
 }
 
+/// The family of the rules that state a fact, where the fact has an address.
+fn family(fact: &Fact) -> Option<Family> {
+    let ip = match fact {
+        Fact::Entry(frontend) | Fact::Firewall(frontend) => frontend.address,
+        Fact::RejectResponse(frontend) | Fact::Masquerade(frontend) => frontend.and_then(|frontend| frontend.address),
+        Fact::ClusterIp(ip) => Some(*ip),
+        Fact::SourceRange(range) => range.split('/').next().and_then(|ip| ip.parse().ok()),
+        _ => endpoint(fact).and_then(|endpoint| endpoint.parse().ok()).map(|endpoint: SocketAddr| endpoint.ip()),
+    };
+    ip.map(Family::of)
+}
+
 /// The endpoint that a fact is about.
 fn endpoint(fact: &Fact) -> Option<&String> {
     match fact {
         Fact::Endpoint(_, endpoint) | Fact::Share(_, endpoint) | Fact::Affinity(_, endpoint) => Some(endpoint),
-        Fact::Hairpin(endpoint) | Fact::Translation(endpoint) | Fact::Memory(endpoint) => Some(endpoint),
+        Fact::Hairpin(endpoint) | Fact::Translation(endpoint) => Some(endpoint),
+        Fact::Memory(endpoint) | Fact::Clients(endpoint) => Some(endpoint),
         _ => None,
     }
 }

@@ -169,7 +169,7 @@ fn is_of_node(one: &Deviation, other: &Deviation) -> bool {
 fn explains(finding: &Finding, deviation: &Deviation, new: &Finding) -> bool {
     let is_there = deviation.finding.line.is_some() && finding.place == new.place;
     finding.severity <= new.severity.min(Severity::Warning)
-        && (is_there || finding.message.contains(subject(deviation)))
+        && (is_there || finding.is_about(&deviation.finding.subject))
 }
 
 /// The addresses that are made up, each with what is said of it.

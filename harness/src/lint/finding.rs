@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use svclab_rules::cluster::ProxyMode;
 use svclab_rules::compare::Subject;
+use svclab_rules::iptables::ChainKind;
 
 use super::catalog::{self, Entry};
+use super::port_names::port_name;
 use super::severity::Severity;
 
 /// Where a finding is.
@@ -34,7 +36,7 @@ pub struct Finding {
     pub effect: String,
     /// The mode of kube-proxy whose rules it is in.
     pub mode: ProxyMode,
-    /// The chains or Services that it is about, if others may find the same of them.
+    /// The chains, sets or Services that it is about, if others may find the same of them: of a Service without a port, all of its ports.
     pub(super) subjects: Vec<Subject>,
 }
 
@@ -49,6 +51,18 @@ impl Finding {
     /// Sets what the finding is about.
     pub(super) fn about(self, subjects: impl IntoIterator<Item = Subject>) -> Self {
         Self { subjects: subjects.into_iter().collect(), ..self }
+    }
+
+    /// Whether the finding is about a subject, or about the Service of a service port.
+    pub(super) fn is_about(&self, subject: &Subject) -> bool {
+        let is_same = |own: &Subject| match (own, subject) {
+            (Subject::Service(own), Subject::Service(name)) => {
+                let (own, name) = (port_name(own), port_name(name));
+                own == name || name.split_once(':').is_some_and(|(service, _)| service == own)
+            }
+            _ => own == subject,
+        };
+        self.subjects.iter().any(is_same)
     }
 
     /// Sets the severity.
@@ -85,6 +99,26 @@ impl Finding {
     /// What is known of its kind.
     pub fn entry(&self) -> Option<&'static Entry> {
         catalog::entry(self.id)
+    }
+}
+
+/// What a rule of a chain is about: the service port in the chain's name, or else the chain.
+pub(super) fn subject_of_chain(table: &'static str, chain: &str) -> Subject {
+    service_of_chain(chain).unwrap_or_else(|| Subject::Chain { table, name: chain.to_owned() })
+}
+
+/// The service port in the name of a chain that is not an endpoint's: by its hash in iptables, by its name in nftables.
+pub(super) fn service_of_chain(chain: &str) -> Option<Subject> {
+    if let Some((kind, hash)) = ChainKind::of(chain) {
+        return (kind != ChainKind::Endpoint).then(|| Subject::Service(hash.to_owned()));
+    }
+    // `external-HASH-namespace/name/protocol/port`
+    let (_, name) = chain.split_once('-')?.1.split_once('-')?;
+    let parts: Vec<&str> = name.split('/').collect();
+    match parts[..] {
+        [namespace, name, _, ""] => Some(Subject::Service(format!("{namespace}/{name}"))),
+        [namespace, name, _, port] => Some(Subject::Service(format!("{namespace}/{name}:{port}"))),
+        _ => None,
     }
 }
 

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use svclab_rules::infer::InferredPort;
 use svclab_rules::iptables::{Match, Negatable, Policy, Rule, States, TableName, Target};
 
-use super::finding::Finding;
+use super::finding::{Finding, subject_of_chain};
 use super::view::{Placed, Tables, View};
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
@@ -63,7 +63,8 @@ fn dropped(tables: Tables<'_>, ports: &[InferredPort]) -> Option<Finding> {
     };
     let effect = format!("the node drops what it forwards to pods or from them, also to Services: {more}");
     let place = tables.place(tables.line(TableName::Filter, "FORWARD", last.unwrap_or(0)));
-    Some(Finding::new("forward-drop", place, message, effect))
+    let subject = subject_of_chain(TableName::Filter.as_str(), "FORWARD");
+    Some(Finding::new("forward-drop", place, message, effect).about([subject]))
 }
 
 /// kube-proxy's chains that FORWARD jumps to. Only the first one accepts packets: those that are masqueraded.
@@ -140,7 +141,8 @@ fn invalid(tables: Tables<'_>) -> Option<Finding> {
         let message = "KUBE-FORWARD does not drop packets in state INVALID";
         let effect = "a reply outside of the window is not translated back, and the client resets a connection it does not know; right where nf_conntrack_tcp_be_liberal is 1";
         let place = tables.place(tables.line(TableName::Filter, "FORWARD", 0));
-        Finding::new("invalid-not-dropped", place, message, effect)
+        let subject = subject_of_chain(TableName::Filter.as_str(), "KUBE-FORWARD");
+        Finding::new("invalid-not-dropped", place, message, effect).about([subject])
     })
 }
 

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
+use svclab_rules::cluster::Family;
+use svclab_rules::coverage::nft_table;
 use svclab_rules::infer::InferredPort;
 use svclab_rules::iptables::{self, ChainKind, Nat, Rule, Target};
 use svclab_rules::nftables::Statement;
@@ -10,16 +12,45 @@ use svclab_rules::ruleset::Rules;
 
 use crate::evidence::NodeRules;
 
-/// The lines of each chain's rules, followed by the line of its heading, which is used if the chain has no rules.
-pub(super) fn lines_of_nft(node: &NodeRules) -> HashMap<&str, Vec<usize>> {
-    let mut lines: HashMap<&str, Vec<usize>> = HashMap::new();
-    let Some(parsed) = node.rules.nftables() else { return lines };
-    for (table, at, chain) in numbered(parsed.rules.tables.iter().map(|table| &table.chains)) {
-        let own: Vec<usize> = (0..chain.rules.len()).filter_map(|rule| parsed.lines.rule(table, at, rule)).collect();
-        let heading = || parsed.lines.chain(table, at).into_iter().collect();
-        lines.entry(&chain.name).or_insert(if own.is_empty() { heading() } else { own });
+/// The lines of each chain's rules by table and chain: tables of nftables of both families have chains of the same names.
+pub(super) struct ChainLines<'n>(HashMap<(&'static str, &'n str), Vec<usize>>);
+
+impl<'n> ChainLines<'n> {
+    /// The lines of a node. A chain of nftables without rules has the line of its heading.
+    pub(super) fn of(node: &'n NodeRules) -> Self {
+        let mut lines: HashMap<(&'static str, &str), Vec<usize>> = HashMap::new();
+        match &node.rules {
+            Rules::Iptables(parsed) => {
+                for (table, at, chain) in numbered(parsed.rules.tables.iter().map(|table| &table.chains)) {
+                    let name = parsed.rules.tables[table].name.as_str();
+                    let own = (0..chain.rules.len()).map(|rule| parsed.lines.line(table, at, rule).unwrap_or_default());
+                    lines.entry((name, &chain.name)).or_default().extend(own);
+                }
+            }
+            Rules::Nftables(parsed) => {
+                for (table, at, chain) in numbered(parsed.rules.tables.iter().map(|table| &table.chains)) {
+                    let name = nft_table(parsed.rules.tables[table].family);
+                    let own = 0..chain.rules.len();
+                    let own: Vec<usize> = own.filter_map(|rule| parsed.lines.rule(table, at, rule)).collect();
+                    let heading = || parsed.lines.chain(table, at).into_iter().collect();
+                    lines.entry((name, &chain.name)).or_insert(if own.is_empty() { heading() } else { own });
+                }
+            }
+            Rules::OtherTables(_) => {}
+        }
+        Self(lines)
     }
-    lines
+
+    /// The line of a chain's rule, from 1; that of the chain's first rule if it does not have that many.
+    pub(super) fn line(&self, table: &'static str, chain: &str, rule: usize) -> Option<usize> {
+        let lines = self.0.get(&(table, chain))?;
+        lines.get(rule.max(1) - 1).or(lines.first()).copied().filter(|line| *line > 0)
+    }
+
+    /// The chains with their tables, each with its first line.
+    pub(super) fn firsts(&self) -> impl Iterator<Item = ((&'static str, &'n str), usize)> {
+        self.0.iter().filter_map(|(chain, lines)| Some((*chain, *lines.first()?)))
+    }
 }
 
 /// The chains of tables of either language, with the numbers of table and chain.
@@ -35,8 +66,8 @@ pub(super) struct PortLines<'n>(HashMap<PortKey<'n>, usize>);
 enum PortKey<'n> {
     /// The hash in the name of a chain of iptables.
     Hash(&'n str),
-    /// `namespace/name/protocol/` in the name of a chain of nftables.
-    Name(&'n str),
+    /// The family of a table of nftables, and `namespace/name/protocol/port` in the name of a chain.
+    Name(Family, &'n str),
 }
 
 impl<'n> PortLines<'n> {
@@ -54,9 +85,8 @@ impl<'n> PortLines<'n> {
             Rules::Nftables(parsed) => {
                 let chains = numbered(parsed.rules.tables.iter().map(|table| &table.chains));
                 let placed = chains.filter_map(|(table, at, chain)| {
-                    let (_, named) = chain.name.strip_prefix("service-")?.split_once('-')?;
-                    let (end, _) = named.match_indices('/').nth(2)?;
-                    Some((PortKey::Name(&named[..=end]), parsed.lines.chain(table, at)?))
+                    let name = service_port_in(&chain.name)?;
+                    Some((PortKey::Name(parsed.rules.tables[table].family, name), parsed.lines.chain(table, at)?))
                 });
                 placed.collect()
             }
@@ -69,8 +99,9 @@ impl<'n> PortLines<'n> {
     pub(super) fn line_of_port(&self, port: &InferredPort) -> Option<usize> {
         let hash = port.hash.map(|hash| hash.to_string());
         let by_hash = hash.as_deref().and_then(|hash| self.0.get(&PortKey::Hash(hash)));
-        let name = format!("{}/{}/", port.service, port.protocol.as_str());
-        by_hash.or_else(|| self.0.get(&PortKey::Name(&name))).copied()
+        let name = format!("{}/{}/{}", port.service, port.protocol.as_str(), port.name);
+        let of_family = |family: &Family| self.0.get(&PortKey::Name(*family, &name));
+        by_hash.or_else(|| port.families.iter().find_map(of_family)).copied()
     }
 }
 
@@ -125,4 +156,10 @@ impl EndpointLines {
         }
         Self::default()
     }
+}
+
+/// `namespace/name/protocol/port` in the name of a chain that balances: `service-HASH-namespace/name/protocol/port`.
+pub(super) fn service_port_in(chain: &str) -> Option<&str> {
+    let (_, name) = chain.strip_prefix("service-")?.split_once('-')?;
+    Some(name)
 }

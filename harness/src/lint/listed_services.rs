@@ -5,6 +5,7 @@ use std::net::IpAddr;
 
 use serde_json::Value;
 use svclab_rules::cluster::Family;
+use svclab_rules::compare::Subject;
 
 use super::finding::{Finding, Place};
 use super::listed::endpoint_objects;
@@ -85,7 +86,7 @@ fn of_other_family(view: &View<'_>, listed: &Listed) -> Vec<Finding> {
         );
         let effect =
             "connections to the Service are rejected: kube-proxy forwards to endpoints of the address's family";
-        Some(Finding::new("no-endpoints", place.clone(), message, effect))
+        Some(Finding::new("no-endpoints", place.clone(), message, effect).about([Subject::Service(name)]))
     };
     served(view).filter_map(finding).collect()
 }

@@ -18,7 +18,7 @@ use crate::infer::Deviation;
 const MAX: usize = 50;
 
 /// The findings; `found` are those of other families.
-pub(super) fn find(view: &View<'_>, deviations: &[Deviation], found: &[Finding]) -> Vec<Finding> {
+pub(super) fn find<'f>(view: &View<'_>, deviations: &[Deviation], found: &'f [Finding]) -> Vec<Finding> {
     let of_excerpts = || deviations.iter().filter(|deviation| !deviation.is_whole);
     // Other settings or another release write another rule there.
     let varied: HashSet<&Subject> =
@@ -45,14 +45,16 @@ pub(super) fn find(view: &View<'_>, deviations: &[Deviation], found: &[Finding])
     };
     let is_certain = |one: &&Deviation| !is_setting(one) && !is_listed(one);
     let findings = of_excerpts().filter(is_certain).filter_map(|deviation| finding(view, deviation));
+    // Of a Service, several rules may be missing.
+    let structure = |finding: &'f Finding| finding.subjects.iter().filter(|own| !matches!(own, Subject::Service(_)));
     let known: HashSet<(&str, &Subject)> =
-        found.iter().flat_map(|finding| finding.subjects.iter().map(|own| (finding.id, own))).collect();
+        found.iter().flat_map(|finding| structure(finding).map(|own| (finding.id, own))).collect();
     let is_new = |one: &Finding| !one.subjects.iter().any(|own| known.contains(&(one.id, own)));
     let mut findings: Vec<Finding> = findings.filter(is_new).collect();
-    if let Some(first) = findings.get(MAX).map(|first| first.place.clone()) {
+    if let Some((first, mode)) = findings.get(MAX).map(|first| (first.place.clone(), first.mode)) {
         let message = format!("{} more rules are missing", findings.len() - MAX);
         findings.truncate(MAX);
-        findings.push(Finding::new("missing-rule", first, message, "see the findings above"));
+        findings.push(Finding::new("missing-rule", first, message, "see the findings above").with_mode(mode));
     }
     findings
 }

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use svclab_rules::cluster::Protocol;
+use svclab_rules::compare::Subject;
 use svclab_rules::iptables::{ChainHash, ChainKind, Rule, Target};
 
 use super::finding::Finding;
@@ -32,7 +33,8 @@ fn find_in_iptables(tables: Tables<'_>) -> Vec<Finding> {
         let is = real.map(|name| format!("; it is that of {name}")).unwrap_or_default();
         let message = format!("the hash in {chain} does not match {service}, which the comment names{is}");
         let effect = "no effect on packets; kube-proxy cannot have written both: the text was edited, or a rule is left over from another Service";
-        found.push(Finding::new("hash-comment", tables.place(placed.line), message, effect));
+        let subjects = [service.to_owned(), hash.to_string()].map(Subject::Service);
+        found.push(Finding::new("hash-comment", tables.place(placed.line), message, effect).about(subjects));
     }
     found.extend(endpoints(tables));
     found
@@ -81,7 +83,8 @@ fn endpoints(tables: Tables<'_>) -> Vec<Finding> {
         }
         let message = format!("the hash in {} does not match endpoint {to} of {service}", placed.chain.name);
         let effect = "connections go to a different endpoint than the chain's name indicates, or the text was edited";
-        found.push(Finding::new("hash-endpoint", tables.place(placed.line), message, effect));
+        let subject = Subject::Service(service.to_owned());
+        found.push(Finding::new("hash-endpoint", tables.place(placed.line), message, effect).about([subject]));
     }
     found
 }

@@ -3,7 +3,10 @@
 use std::net::IpAddr;
 
 use svclab_rules::cluster::{Family, ProxyMode};
+use svclab_rules::compare::Subject;
+use svclab_rules::coverage::nft_table;
 use svclab_rules::infer::Infer;
+use svclab_rules::nftables::SetKind;
 
 use super::finding::{Finding, Place};
 use super::view::View;
@@ -36,5 +39,7 @@ fn unassigned(node: &NodeRules, pieces: &MachinePieces<'_>, is_alone: bool) -> O
         "node ports do not work on this node's own addresses: connections to them are rejected"
     };
     let place = Place { file: node.file.clone(), line: node.first };
-    Some(Finding::new("node-port-address", place, message, effect).with_mode(node.rules.mode()))
+    let name = "nodeport-ips".to_owned();
+    let subject = Subject::Set { table: nft_table(family), kind: SetKind::Set, name };
+    Some(Finding::new("node-port-address", place, message, effect).with_mode(node.rules.mode()).about([subject]))
 }

@@ -129,7 +129,7 @@ impl ListedPorts {
             let message =
                 format!("the rules translate connections of {service} to {own}, but its endpoints have port {ports}");
             let effect = "connections go to a port that the Service's pods do not serve";
-            Finding::new("endpoints-differ", place, message, effect)
+            Finding::new("endpoints-differ", place, message, effect).about([Subject::Service(service)])
         })
     }
 }
@@ -159,11 +159,14 @@ fn compared(
     let known: BTreeSet<IpAddr> = listed.ready.iter().copied().filter(is_served).collect();
     let possible: BTreeSet<IpAddr> = listed.possible.iter().copied().filter(is_served).collect();
     let listed = |all: Vec<&IpAddr>| all.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let finding = |id: &'static str, place: Place, message: String, effect: &str| {
+        Finding::new(id, place, message, effect).about([Subject::Service(service.clone())])
+    };
     let mut found = Vec::new();
     let lacking: Vec<&IpAddr> = known.difference(&own).filter(|ip| lacks.has(**ip)).collect();
     if own.is_empty() && !lacking.is_empty() && !port.has_endpoints_elsewhere {
         let message = format!("the rules have no endpoint of {service}, but {} are ready", listed(lacking));
-        found.push(Finding::new(
+        found.push(finding(
             "no-endpoints",
             place.clone(),
             message,
@@ -187,10 +190,10 @@ fn compared(
             listed(extra)
         );
         let effect = "a share of connections goes to addresses that are no ready endpoints";
-        found.push(Finding::new("endpoints-differ", at(first), message, effect));
+        found.push(finding("endpoints-differ", at(first), message, effect));
     } else if !lacking.is_empty() && !own.is_empty() && !port.is_internal_local {
         let message = format!("ready endpoints of {service} are missing in the rules: {}", listed(lacking));
-        found.push(Finding::new(
+        found.push(finding(
             "endpoints-differ",
             place.clone(),
             message,
@@ -214,7 +217,9 @@ fn ranges(
         !ranges.is_empty() && !is_open && !port.load_balancer.is_empty() && port.source_ranges.is_empty();
     (is_unchecked && is_whole).then(|| {
         let message = format!("{} has loadBalancerSourceRanges, but no rule checks them", port.service);
-        Finding::new("source-ranges", place.clone(), message, "every source reaches the load balancer's address")
+        let effect = "every source reaches the load balancer's address";
+        let subject = Subject::Service(port.service.to_string());
+        Finding::new("source-ranges", place.clone(), message, effect).about([subject])
     })
 }
 

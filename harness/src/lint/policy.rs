@@ -6,7 +6,7 @@ use serde_json::Value;
 use svclab_rules::compare::{Difference, Fact, Policy, Subject};
 use svclab_rules::iptables::{Rule, TableName, Target};
 
-use super::finding::{Finding, Place};
+use super::finding::{Finding, Place, subject_of_chain};
 use super::rejections::LOCAL_DROPS;
 use super::view::{Tables, View};
 use crate::infer::Deviation;
@@ -44,12 +44,9 @@ fn before_reject(tables: Tables<'_>) -> Vec<Finding> {
                 "a rule of {name} accepts packets before KUBE-SERVICES can reject those to Services without endpoints"
             );
             let effect = "connections to such Services time out where they should be rejected";
-            found.push(Finding::new(
-                "accept-before-reject",
-                tables.place(tables.line(TableName::Filter, name, accepts)),
-                message,
-                effect,
-            ));
+            let place = tables.place(tables.line(TableName::Filter, name, accepts));
+            let subject = subject_of_chain(TableName::Filter.as_str(), name);
+            found.push(Finding::new("accept-before-reject", place, message, effect).about([subject]));
         }
     }
     found

@@ -3,7 +3,7 @@
 use svclab_rules::cluster::ProxyMode;
 use svclab_rules::iptables::TableName;
 
-use super::finding::{Finding, Place};
+use super::finding::{Finding, Place, subject_of_chain};
 use super::severity::Severity;
 use super::view::View;
 use crate::evidence::{Complaint, Contents, Failure, Piece, other_mode};
@@ -121,7 +121,8 @@ fn no_services(view: &View<'_>) -> Vec<Finding> {
     let finding = |tables: super::view::Tables<'_>| {
         let message = "KUBE-SERVICES of nat has no rule: kube-proxy has created its chains, but written no Service, not even default/kubernetes";
         let effect = "no cluster IP and no node port works on this node";
-        Finding::new("no-services", tables.start(), message, effect)
+        let subject = subject_of_chain(TableName::Nat.as_str(), "KUBE-SERVICES");
+        Finding::new("no-services", tables.start(), message, effect).about([subject])
     };
     empty.map(finding).collect()
 }

@@ -6,36 +6,33 @@ use svclab_rules::cascade::{Cascade, Kind, StructureDefect, shares};
 use svclab_rules::cluster::ProxyMode;
 use svclab_rules::compare::Subject;
 use svclab_rules::coverage::nft_table;
-use svclab_rules::iptables::{ChainKind, Rule, TableName, Target};
+use svclab_rules::iptables::{self, ChainKind, Rule, TableName, Target};
 use svclab_rules::nftables::{Chain, Verdict};
 use svclab_rules::ruleset::Rules;
 
-use super::finding::{Finding, Place};
-use super::lines::lines_of_nft;
+use super::finding::{Finding, Place, service_of_chain, subject_of_chain};
+use super::lines::ChainLines;
 use super::port_names::port_name;
 use super::severity::Severity;
 use super::view::{Tables, View};
 use crate::evidence::NodeRules;
 
 pub(super) fn find(view: &View<'_>) -> Vec<Finding> {
-    view.nodes.iter().flat_map(find_on_node).collect()
+    let nodes = view.nodes.iter().zip(&view.chain_lines);
+    nodes.flat_map(|(node, lines)| find_on_node(node, lines)).collect()
 }
 
-fn find_on_node(node: &NodeRules) -> Vec<Finding> {
+fn find_on_node(node: &NodeRules, lines: &ChainLines<'_>) -> Vec<Finding> {
     let found = shares(&node.rules, &node.coverage);
-    let tables = match &node.rules {
-        Rules::Iptables(parsed) => Some(Tables { node, parsed }),
-        _ => None,
-    };
-    let lines = tables.map(|tables| tables.lines_of_chains()).unwrap_or_default();
-    let of_nft = lines_of_nft(node);
-    let place = |table: TableName, chain: &str, rule: usize| {
-        let of_chain = lines.get(&(table, chain)).or_else(|| of_nft.get(chain));
-        let line = of_chain.and_then(|lines| lines.get(rule.max(1) - 1).or(lines.first())).copied();
-        let (file, first) = node.line_of_table(table.as_str());
-        Place { file, line: line.filter(|line| *line > 0).unwrap_or(first) }
+    let place = |table: &'static str, chain: &str, rule: usize| {
+        let (file, first) = node.line_of_table(table);
+        Place { file, line: lines.line(table, chain, rule).unwrap_or(first) }
     };
     let mode = node.rules.mode();
+    let table = |cascade: &Cascade| match mode {
+        ProxyMode::Iptables => TableName::Nat.as_str(),
+        ProxyMode::Nftables => nft_table(cascade.family),
+    };
     let translating = translating(node);
     let unread = unread_chains(node);
     let mut all = Vec::new();
@@ -53,14 +50,17 @@ fn find_on_node(node: &NodeRules) -> Vec<Finding> {
                 continue;
             }
             let at = match chain {
-                Some(chain) => place(TableName::Nat, chain, translating.get(chain).copied().unwrap_or(1)),
-                None => place(TableName::Nat, &cascade.chain, defect.rule),
+                Some(chain) => place(table(cascade), chain, translating.get(chain).copied().unwrap_or(1)),
+                None => place(table(cascade), &cascade.chain, defect.rule),
             };
             let message = format!("{}: {defect}", name(cascade));
-            all.push(Finding::new(id, at, message, effect(cascade, &defect.kind)));
+            all.push(
+                Finding::new(id, at, message, effect(cascade, &defect.kind))
+                    .about(subjects(&cascade.service, &cascade.chain)),
+            );
         }
     }
-    all.extend(explained(&found.cascades, mode, |chain| place(TableName::Nat, chain, 1)));
+    all.extend(explained(&found.cascades, mode, |cascade| place(table(cascade), &cascade.chain, 1)));
     all.extend(empty_chains(node));
     all.extend(found.structure_defects.iter().filter_map(|defect| structure_finding(defect, node, &place)));
     all.into_iter().map(|finding| finding.with_mode(mode)).collect()
@@ -75,17 +75,18 @@ fn empty_chains(node: &NodeRules) -> Vec<Finding> {
     match &node.rules {
         Rules::Iptables(parsed) => {
             let tables = Tables { node, parsed };
-            let is_empty = |name: &str| {
-                LEADING.iter().any(|kind| kind.is_of(name))
-                    && tables.shows(TableName::Nat, name)
-                    && tables.chain(TableName::Nat, name).is_some_and(|chain| chain.rules.is_empty())
+            let is_empty = |chain: &&iptables::Chain| {
+                let is_leading = || LEADING.iter().any(|kind| kind.is_of(&chain.name));
+                chain.rules.is_empty() && is_leading() && tables.shows(TableName::Nat, &chain.name)
             };
+            let chains = parsed.rules.table(TableName::Nat).into_iter().flat_map(|table| &table.chains);
+            let empty: HashSet<&str> = chains.filter(is_empty).map(|chain| &*chain.name).collect();
             let of_nat = || tables.rules().filter(|placed| placed.table == TableName::Nat);
             let used: HashSet<&str> = of_nat().filter_map(|placed| Some(&**placed.rule.next_chain()?)).collect();
             // A chain to which nothing leads leads nothing on.
             let is_used = |chain: &str| chain == "KUBE-SERVICES" || used.contains(chain);
             for placed in of_nat().filter(|placed| is_used(&placed.chain.name)) {
-                let Some(next) = placed.rule.next_chain().filter(|next| is_empty(next)) else { continue };
+                let Some(next) = placed.rule.next_chain().filter(|next| empty.contains(&***next)) else { continue };
                 let mut words = placed.rule.comment().unwrap_or_default().split(' ');
                 let named = words.find(|word| word.contains('/')).map(|name| port_name(name).to_owned());
                 found.push((placed.line.number, named.unwrap_or_else(|| next.to_string()), next.to_string()));
@@ -93,16 +94,16 @@ fn empty_chains(node: &NodeRules) -> Vec<Finding> {
         }
         Rules::Nftables(parsed) => {
             for (table_at, table) in parsed.rules.tables.iter().enumerate() {
-                let is_empty = |name: &str| {
-                    let is_service = ["service-", "external-"].iter().any(|start| name.starts_with(start));
-                    let is_own = |chain: &&Chain| *chain.name == *name && chain.rules.is_empty();
-                    let is_whole = node.coverage.has_chain(nft_table(table.family), name);
-                    is_service && is_whole && table.chains.iter().any(|chain| is_own(&chain))
+                let is_empty = |chain: &&Chain| {
+                    let is_service = || ["service-", "external-"].iter().any(|start| chain.name.starts_with(start));
+                    let is_whole = || node.coverage.has_chain(nft_table(table.family), &chain.name);
+                    chain.rules.is_empty() && is_service() && is_whole()
                 };
+                let empty: HashSet<&str> = table.chains.iter().filter(is_empty).map(|chain| &*chain.name).collect();
                 for (set_at, set) in table.sets.iter().enumerate() {
                     for (at, element) in set.elements.iter().enumerate() {
                         let Some(Verdict::Goto(next) | Verdict::Jump(next)) = &element.verdict else { continue };
-                        if is_empty(next) {
+                        if empty.contains(&**next) {
                             let line = parsed.lines.element(table_at, set_at, at).unwrap_or(node.first);
                             found.push((line, next.to_string(), next.to_string()));
                         }
@@ -119,7 +120,8 @@ fn empty_chains(node: &NodeRules) -> Vec<Finding> {
         let whose = if service == chain { String::new() } else { format!("{service}: ") };
         let message = format!("{whose}chain {chain} has no rule, so no endpoint gets connections");
         let effect = "connections to the Service reach no endpoint: they are rejected or lost";
-        Finding::new("broken-balancing", place, message, effect)
+        let subjects = subjects(&service, &chain);
+        Finding::new("broken-balancing", place, message, effect).about(subjects)
     };
     found.into_iter().map(finding).collect()
 }
@@ -128,33 +130,34 @@ fn empty_chains(node: &NodeRules) -> Vec<Finding> {
 fn structure_finding(
     defect: &StructureDefect,
     node: &NodeRules,
-    place: &dyn Fn(TableName, &str, usize) -> Place,
+    place: &dyn Fn(&'static str, &str, usize) -> Place,
 ) -> Option<Finding> {
     Some(match defect {
         StructureDefect::MissingJump { table, chain, effect, .. } => {
             let subject = Subject::Chain { table, name: chain.clone() };
-            Finding::new("missing-jump", place(table_named(table), chain, 1), defect.to_string(), *effect)
-                .about([subject])
+            Finding::new("missing-jump", place(table, chain, 1), defect.to_string(), *effect).about([subject])
         }
         StructureDefect::Repeated { table, chain, first, times, .. } => {
             let effect = format!(
                 "every packet that comes to {chain} is compared {times} times; thousands of copies slow the node down"
             );
-            Finding::new("duplicate-rules", place(table_named(table), chain, *first), defect.to_string(), effect)
+            let place = place(table, chain, *first);
+            Finding::new("duplicate-rules", place, defect.to_string(), effect).about([subject_of_chain(table, chain)])
         }
         StructureDefect::Rejected { table, chain, rule, is_loop, why } => {
-            let at = chain.as_ref().map(|chain| place(table_named(table), chain, rule.unwrap_or(1)));
+            let subject = chain.as_ref().map(|chain| subject_of_chain(table, chain));
+            let at = chain.as_ref().map(|chain| place(table, chain, rule.unwrap_or(1)));
             let at = at.unwrap_or(Place { file: node.file.clone(), line: node.first });
             let id = if *is_loop { "chain-loop" } else { "rejected-rule" };
-            Finding::new(id, at, why.clone(), rejection_effect(node))
+            Finding::new(id, at, why.clone(), rejection_effect(node)).about(subject)
         }
         _ => return None,
     })
 }
 
-/// The table of iptables with this name; in nftables chains are found without it.
-fn table_named(name: &str) -> TableName {
-    TableName::ALL.into_iter().find(|own| own.as_str() == name).unwrap_or(TableName::Nat)
+/// A service port by its name in comments, and by the name of its chain.
+fn subjects(service: &str, chain: &str) -> impl Iterator<Item = Subject> {
+    [Subject::Service(service.to_owned())].into_iter().chain(service_of_chain(chain))
 }
 
 /// What follows from a rule that the kernel rejects.
@@ -241,7 +244,7 @@ fn effect(cascade: &Cascade, kind: &Kind) -> String {
 }
 
 /// Numbers that look unequal and are right: once, whatever number of services has them.
-fn explained(cascades: &[Cascade], mode: ProxyMode, place: impl Fn(&str) -> Place) -> Option<Finding> {
+fn explained(cascades: &[Cascade], mode: ProxyMode, place: impl Fn(&Cascade) -> Place) -> Option<Finding> {
     let is_sound = |cascade: &&Cascade| {
         let is_complete = cascade.defects.is_empty() && cascade.unknown.is_empty();
         cascade.endpoints > 1 && (is_complete || cascade.is_even_by_probability())
@@ -265,5 +268,5 @@ fn explained(cascades: &[Cascade], mode: ProxyMode, place: impl Fn(&str) -> Plac
     };
     let name = name(first);
     let message = format!("{name}: {what} even: each of {endpoints} endpoints gets 1/{endpoints}{others}");
-    Some(Finding::new("even-shares", place(&first.chain), message, effect).graded(Severity::Info))
+    Some(Finding::new("even-shares", place(first), message, effect).graded(Severity::Info))
 }

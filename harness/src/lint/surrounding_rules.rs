@@ -2,7 +2,7 @@
 
 use svclab_rules::iptables::{ChainKind, OLDER, Rule, TableName, Target};
 
-use super::finding::Finding;
+use super::finding::{Finding, subject_of_chain};
 use super::severity::Severity;
 use super::view::{Placed, Tables, View};
 use crate::evidence::{self, Unread};
@@ -31,12 +31,9 @@ fn host_ports(tables: Tables<'_>) -> Vec<Finding> {
         {
             let message = format!("{name} of nat jumps to CNI-HOSTPORT-DNAT before KUBE-SERVICES");
             let effect = "a pod's hostPort takes connections to Services, also to load-balancer addresses, that use the same port";
-            found.push(Finding::new(
-                "host-port-first",
-                tables.place(tables.line(TableName::Nat, name, host)),
-                message,
-                effect,
-            ));
+            let place = tables.place(tables.line(TableName::Nat, name, host));
+            let subject = subject_of_chain(TableName::Nat.as_str(), name);
+            found.push(Finding::new("host-port-first", place, message, effect).about([subject]));
         }
     }
     found
@@ -51,7 +48,8 @@ fn firewall(tables: Tables<'_>) -> Vec<Finding> {
         if placed.rule.is_unconditional() && placed.rule.target == Some(Target::Drop) {
             let message = format!("{} drops every packet: its condition on the mark is lost", placed.chain.name);
             let effect = "the node loses all network connectivity: an iptables older than kube-proxy's saved and restored the rules without `-m mark`";
-            found.push(Finding::new("firewall-drops-all", tables.place(placed.line), message, effect));
+            let subject = subject_of_chain(placed.table.as_str(), &placed.chain.name);
+            found.push(Finding::new("firewall-drops-all", tables.place(placed.line), message, effect).about([subject]));
         }
     }
     found
@@ -99,7 +97,8 @@ fn masquerade(tables: Tables<'_>) -> Vec<Finding> {
     if let Some(placed) = fully.filter(|_| !clears && has_tunnel && tables.shows(TableName::Nat, "KUBE-POSTROUTING")) {
         let message = "KUBE-POSTROUTING masquerades with --random-fully and leaves the mark on the packet";
         let effect = "over VXLAN the outer packet is masqueraded again with wrong checksums: connections to other nodes take 1 to 63 seconds";
-        found.push(Finding::new("double-masquerade", tables.place(placed.line), message, effect));
+        let subject = subject_of_chain(placed.table.as_str(), &placed.chain.name);
+        found.push(Finding::new("double-masquerade", tables.place(placed.line), message, effect).about([subject]));
     }
     // A CNI that masquerades what is marked already.
     let other = rules.iter().find(|placed| {

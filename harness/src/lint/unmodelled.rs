@@ -2,12 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use svclab_rules::compare::is_own_chain;
+use svclab_rules::cluster::ProxyMode;
+use svclab_rules::compare::{Subject, is_own_chain};
+use svclab_rules::coverage::nft_table;
 use svclab_rules::iptables::{Match, Rule};
 use svclab_rules::nftables::{self, Condition, Statement};
 use svclab_rules::ruleset::Rules;
 
-use super::finding::{Finding, Place};
+use super::finding::{Finding, Place, subject_of_chain};
 use super::view::{Tables, View};
 use crate::evidence::NodeRules;
 use crate::text::{counted, list, shortened};
@@ -48,6 +50,7 @@ struct Occurrences {
     /// Where the first of them is, and in which chain.
     place: Place,
     chain: String,
+    subject: Subject,
 }
 
 /// What is not modelled, with the rules that have it.
@@ -55,19 +58,19 @@ struct Occurrences {
 struct Unmodelled(BTreeMap<String, Occurrences>);
 
 impl Unmodelled {
-    fn add(&mut self, what: String, place: impl FnOnce() -> Place, chain: &str) {
-        let first = || Occurrences { rules: 0, place: place(), chain: chain.to_owned() };
+    fn add(&mut self, what: String, place: impl FnOnce() -> Place, (chain, subject): (&str, impl FnOnce() -> Subject)) {
+        let first = || Occurrences { rules: 0, place: place(), chain: chain.to_owned(), subject: subject() };
         self.0.entry(what).or_insert_with(first).rules += 1;
     }
 
-    fn findings(self) -> impl Iterator<Item = Finding> {
-        self.0.into_iter().take(MAX).map(|(what, Occurrences { rules, place, chain })| {
+    fn findings(self, mode: ProxyMode) -> impl Iterator<Item = Finding> {
+        self.0.into_iter().take(MAX).map(move |(what, Occurrences { rules, place, chain, subject })| {
             let position = if rules == 1 { "in" } else { "first in" };
             let rules = counted(rules, "rule");
             let message =
                 format!("kube-proxy's chains have {what}, which kube-proxy does not write: {rules}, {position} {chain}");
             let effect = "unknown: what these rules do is not modelled; the text was edited, or another program writes to these chains";
-            Finding::new("unmodelled-rule", place, message, effect)
+            Finding::new("unmodelled-rule", place, message, effect).with_mode(mode).about([subject])
         })
     }
 }
@@ -76,10 +79,11 @@ fn find_in_iptables(tables: Tables<'_>) -> Vec<Finding> {
     let mut found = Unmodelled::default();
     for placed in tables.rules().filter(|placed| is_own_chain(&placed.chain.name) && !placed.rule.is_unread()) {
         for what in iptables_parts(placed.rule) {
-            found.add(what, || tables.place(placed.line), &placed.chain.name);
+            let chain = &placed.chain.name;
+            found.add(what, || tables.place(placed.line), (chain, || subject_of_chain(placed.table.as_str(), chain)));
         }
     }
-    found.findings().collect()
+    found.findings(ProxyMode::Iptables).collect()
 }
 
 fn iptables_parts(rule: &Rule) -> impl Iterator<Item = String> {
@@ -104,12 +108,13 @@ fn find_in_nftables(node: &NodeRules) -> Vec<Finding> {
                     Place { file: node.file.clone(), line }
                 };
                 for what in nftables_parts(rule) {
-                    found.add(what, place, &chain.name);
+                    let subject = || subject_of_chain(nft_table(table.family), &chain.name);
+                    found.add(what, place, (&chain.name, subject));
                 }
             }
         }
     }
-    found.findings().collect()
+    found.findings(ProxyMode::Nftables).collect()
 }
 
 fn nftables_parts(rule: &nftables::Rule) -> impl Iterator<Item = String> {

@@ -1,7 +1,6 @@
 //! Evidence as findings look at it.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 
 use serde_json::Value;
 use svclab_rules::infer::{Infer, Inferred, InferredPort, InferredProxy};
@@ -9,6 +8,7 @@ use svclab_rules::iptables::{self, Chain, Rule, TableName};
 use svclab_rules::ruleset::Rules;
 
 use super::finding::Place;
+use super::lines::ChainLines;
 use crate::evidence::{Connection, Contents, Evidence, NodeRules, Piece, shown_objects};
 use crate::infer::Deviation;
 
@@ -16,6 +16,8 @@ use crate::infer::Deviation;
 pub(super) struct View<'e> {
     pub(super) evidence: &'e Evidence,
     pub(super) nodes: &'e [NodeRules],
+    /// The lines of each node's chains.
+    pub(super) chain_lines: Vec<ChainLines<'e>>,
     /// The service ports that the rules of each node show.
     pub(super) ports: Vec<Vec<InferredPort>>,
     /// What they show of kube-proxy's configuration.
@@ -36,7 +38,9 @@ impl<'e> View<'e> {
         let place = |piece: &Piece| Place { file: piece.file.clone(), line: piece.first };
         let objects = shown.into_iter().map(|(piece, object)| (place(piece), object)).collect();
         let (connections, settings) = (Vec::new(), Vec::new());
-        let mut view = Self { evidence, nodes, ports, proxies, objects, connections, settings, deviations };
+        let chain_lines = nodes.iter().map(ChainLines::of).collect();
+        let mut view =
+            Self { evidence, nodes, chain_lines, ports, proxies, objects, connections, settings, deviations };
         for piece in &evidence.pieces {
             let place = |line: usize| Place { file: piece.file.clone(), line };
             if let Contents::Connections(entries) = &piece.contents {
@@ -47,6 +51,12 @@ impl<'e> View<'e> {
             view.settings.extend(settings.map(|one| (place(one.line), one.name.as_str(), one.value.as_str())));
         }
         view
+    }
+
+    /// The lines of a node's chains.
+    pub(super) fn chain_lines_of(&self, node: &NodeRules) -> Option<&ChainLines<'e>> {
+        let at = self.nodes.iter().position(|own| std::ptr::eq(own, node))?;
+        self.chain_lines.get(at)
     }
 
     /// The rule sets of iptables.
@@ -146,15 +156,6 @@ impl<'e> Tables<'e> {
                 })
             })
         })
-    }
-
-    /// The line of a rule given by its chain's name and its number, from 1; that of the chain's first rule for 0.
-    pub(super) fn lines_of_chains(&self) -> HashMap<(TableName, &'e str), Vec<usize>> {
-        let mut lines: HashMap<(TableName, &'e str), Vec<usize>> = HashMap::new();
-        for placed in self.rules() {
-            lines.entry((placed.table, &placed.chain.name)).or_default().push(placed.line.number);
-        }
-        lines
     }
 
     pub(super) fn chain(&self, table: TableName, name: &str) -> Option<&'e Chain> {

@@ -6,7 +6,7 @@ use super::group::Walked;
 use super::outcome::Unknown;
 use super::{Cascade, Chance, Step};
 use crate::chains::{Frontend, TEN_DIGITS};
-use crate::cluster::Protocol;
+use crate::cluster::{Family, Protocol};
 use crate::walk::Share;
 
 /// What is known about a cascade besides the result of the walk.
@@ -14,6 +14,7 @@ pub(super) struct About {
     pub(super) service: String,
     pub(super) protocol: Option<Protocol>,
     pub(super) frontends: Vec<Frontend>,
+    pub(super) family: Family,
     pub(super) chain: String,
     pub(super) has_affinity: bool,
     /// Defects of names, addresses and affinity.
@@ -29,7 +30,7 @@ pub(super) const MAX_ROUNDED: f64 = 0.01;
 
 /// Assembles a cascade.
 pub(super) fn judge(about: About, walked: Walked) -> Cascade {
-    let About { service, protocol, frontends, chain, has_affinity, defects: more, is_whole } = about;
+    let About { service, protocol, frontends, family, chain, has_affinity, defects: more, is_whole } = about;
     let Walked { steps, endpoints, left, fallen, cases, mut unknown, mut defects } = walked;
     let of_steps = check(&steps, endpoints);
     defects.extend(of_steps.into_iter().filter(|defect| is_whole || !defect.kind.depends_on_count()));
@@ -51,6 +52,7 @@ pub(super) fn judge(about: About, walked: Walked) -> Cascade {
         service,
         protocol,
         frontends,
+        family,
         chain,
         steps,
         endpoints,

@@ -36,7 +36,7 @@ use std::collections::HashMap;
 
 use crate::chains;
 pub use crate::chains::{Chance, Frontend, StructureDefect};
-use crate::cluster::Protocol;
+use crate::cluster::{Family, Protocol};
 use crate::walk::Share;
 
 /// How the rules of one chain distribute new connections.
@@ -48,6 +48,8 @@ pub struct Cascade {
     pub protocol: Option<Protocol>,
     /// The addresses and ports whose connections enter the chain.
     pub frontends: Vec<Frontend>,
+    /// The family of the rules: nftables' tables of both families have chains of the same names.
+    pub family: Family,
     /// The chain.
     pub chain: String,
     /// The endpoints in the order of the rules.

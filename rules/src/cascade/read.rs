@@ -12,7 +12,7 @@ use super::group_walk::walk;
 use super::outcome::Unknown;
 use crate::chains::iptables::{MASQUERADE, NAMING, destination, is_large, service_in};
 use crate::chains::{Endpoint, Group, Kind as Role, Lead, Policy, Reading, StructureDefect};
-use crate::cluster::Protocol;
+use crate::cluster::{Family, Protocol};
 use crate::coverage::{Coverage, nft_table};
 use crate::iptables::{Chain, Rule, RuleSet, Table, TableName};
 use crate::ruleset::Rules;
@@ -34,7 +34,7 @@ pub fn cascades_with_coverage(rules: &RuleSet, coverage: &Coverage) -> Vec<Casca
     let is_whole = |chain: &str| coverage.has_chain(TableName::Nat.as_str(), chain);
     let nat = completed(nat, &is_whole);
     let program = iptables::evaluate::Program::compile_chains(&nat, rules.family);
-    let mut cascades = all(&chains::iptables::Table::new(&nat, rules.family), &program, &is_whole);
+    let mut cascades = all(&chains::iptables::Table::new(&nat, rules.family), (&program, rules.family), &is_whole);
     orphans(nat.chains.as_slice(), coverage, &mut cascades);
     cascades
 }
@@ -131,7 +131,7 @@ pub(crate) fn numgens_of(table: &nftables::Table, coverage: &Coverage) -> Vec<Ca
     let shown = known.chains.len();
     let table = chains::nftables::completed(&known);
     let program = nftables::evaluate::Program::compile_chains(&table);
-    all(&chains::nftables::Table::new(&table, shown), &program, &is_whole)
+    all(&chains::nftables::Table::new(&table, shown), (&program, table.family), &is_whole)
 }
 
 /// Adds missing marking chains to a table, and removes endpoint chains that are known only in part, without the rule that translates.
@@ -154,7 +154,11 @@ fn completed<'t>(table: &'t Table, is_whole: IsWhole<'_>) -> Cow<'t, Table> {
 /// A function that says whether all rules of a chain are known.
 type IsWhole<'f> = &'f dyn Fn(&str) -> bool;
 
-fn all<'a, C: Inspect>(reading: &impl Reading<'a>, program: &Program<C>, is_whole: IsWhole<'_>) -> Vec<Cascade> {
+fn all<'a, C: Inspect>(
+    reading: &impl Reading<'a>,
+    (program, family): (&Program<C>, Family),
+    is_whole: IsWhole<'_>,
+) -> Vec<Cascade> {
     let positions: HashMap<&str, u32> = program.names.iter().zip(0..).map(|(names, at)| (&*names.chain, at)).collect();
     let cascade = |name: &str| {
         let group = reading.group(name)?;
@@ -164,7 +168,8 @@ fn all<'a, C: Inspect>(reading: &impl Reading<'a>, program: &Program<C>, is_whol
         let has_affinity = group.leads.iter().any(|lead| lead.recall.is_some());
         let (service, chain) = (group.service.into_owned(), group.chain.to_owned());
         let (protocol, frontends, is_whole) = (group.protocol, group.frontends, is_whole(&chain));
-        Some(judge(About { service, protocol, frontends, chain, has_affinity, defects, is_whole }, walked))
+        let about = About { service, protocol, frontends, family, chain, has_affinity, defects, is_whole };
+        Some(judge(about, walked))
     };
     reading.groups().into_iter().filter_map(cascade).collect()
 }

@@ -9,6 +9,7 @@ use crate::evidence::read;
 mod copies;
 mod excerpts;
 mod places;
+mod subjects;
 
 pub(super) fn ids(text: &str) -> Vec<&'static str> {
     lint(&read(text)).into_iter().map(|finding| finding.id).collect()

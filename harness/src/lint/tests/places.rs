@@ -39,3 +39,53 @@ fn unread_lines_of_one_reason_are_one_finding() {
     assert!(one.message.starts_with("2 lines not read, last at line 3: "), "{}", one.message);
     assert_eq!(one.ask(), "the whole output of `nft list ruleset` on that node");
 }
+
+/// The tables of both families have chains of the same names: what is wrong in that of IPv6 is reported there.
+#[rstest]
+#[case::shares("numgen random mod 2 ", "numgen random mod 3 ", "uneven-shares")]
+#[case::structure(
+    "meta mark & 0x00004000 != 0x00000000 meta mark set",
+    "meta mark & 0x00004000 == 0x00000000 meta mark set",
+    "deviation"
+)]
+#[case::set(
+    "fd00:244:0:1::a . fd00:244:0:1::a . tcp . 8080",
+    "fd00:244:0:1::a . fd00:244:0:1::b . tcp . 8080",
+    "deviation"
+)]
+fn findings_in_ipv6_are_at_their_lines(#[case] old: &str, #[case] new: &str, #[case] id: &str) {
+    let path = "../rules/tests/golden/dual-stack/v1.36-nftables/nft-ruleset.txt";
+    let text = std::fs::read_to_string(path).unwrap();
+    let (ipv4, ipv6) = text.split_at(text.find("table ip6 kube-proxy").unwrap());
+    assert!(ipv6.contains(old), "{ipv6}");
+    let first = ipv4.lines().count() + 1;
+    let found = lint(&read(&format!("{ipv4}{}", ipv6.replacen(old, new, 1))));
+    let lines: Vec<usize> = found.iter().filter(|one| one.id == id).map(|one| one.place.line).collect();
+    assert!(!lines.is_empty() && lines.iter().all(|line| *line > first), "{first}: {found:?}");
+}
+
+/// A Service's ports have a chain each.
+#[test]
+fn findings_about_ports_of_a_service_are_at_their_chains() {
+    let path = "../rules/tests/golden/small-cluster/v1.36-nftables/nft-ruleset.txt";
+    let rules = std::fs::read_to_string(path).unwrap();
+    let slice = "\n---\napiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata:\n  name: ingress-abc\n  namespace: ingress\n  \
+        labels: {kubernetes.io/service-name: ingress}\naddressType: IPv4\nendpoints:\n- addresses: [10.244.7.7]\n  conditions: {ready: true}\n\
+        ports:\n- {name: http, port: 8080, protocol: TCP}\n- {name: https, port: 8443, protocol: TCP}\n";
+    let found = lint(&read(&format!("{rules}{slice}")));
+    let lines = found.iter().filter(|one| one.id == "endpoints-differ").map(|one| one.place.line - 1);
+    let lines: Vec<&str> = lines.map(|line| rules.lines().nth(line).unwrap().trim()).collect();
+    let chains = ["service-VKUGDMA2-ingress/ingress/tcp/http", "service-3OXUUJ4H-ingress/ingress/tcp/https"];
+    assert_eq!(lines, chains.map(|chain| format!("chain {chain} {{")), "{found:?}");
+}
+
+/// What a cut hides is asked for in the words of the rules' mode.
+#[rstest]
+#[case::nftables("../rules/tests/golden/small-cluster/v1.36-nftables/nft-ruleset.txt", "`nft list ruleset`")]
+#[case::iptables("../rules/tests/golden/small-cluster/v1.32-iptables/iptables-save.txt", "`iptables-save`")]
+fn the_rest_of_a_cut_text_is_asked_for_by_its_command(#[case] path: &str, #[case] command: &str) {
+    let text = std::fs::read_to_string(path).unwrap();
+    let found = lint(&read(&text.lines().take(75).map(|line| format!("{line}\n")).collect::<String>()));
+    let cut = found.iter().find(|one| one.id == "cut-off").unwrap();
+    assert_eq!(cut.ask(), format!("the whole output of {command} on that node"));
+}

@@ -53,6 +53,7 @@ mod objects_of_dumps;
 mod other_rules;
 mod other_times;
 mod outside;
+mod outward_rules;
 mod pages;
 mod proxy_programs;
 mod readiness;

@@ -202,6 +202,7 @@ impl fmt::Display for Fact {
             Self::Memory(endpoint) => write!(f, "the recent list of endpoint {endpoint}"),
             Self::Clients(endpoint) => write!(f, "the set of the clients of endpoint {endpoint}"),
             Self::Chain(chain) => write!(f, "chain {chain}"),
+            Self::Rule(text) if text.is_empty() => f.write_str("a rule that only counts or logs packets"),
             Self::Jump(text, _) | Self::Rule(text) => write!(f, "rule `{text}`"),
             Self::Element(text) => write!(f, "element `{text}`"),
         }

@@ -1,7 +1,7 @@
 //! The rules of a dump → rules that a lab can install.
 //!
 //! A kernel had them, or iptables printed them; still some cannot be loaded again: rules that could not be read, chains that an excerpt
-//! does not show, targets that act on the whole machine. These are changed as little as possible, and each change is said.
+//! does not show, targets that act on the whole machine (`outward`). These are changed as little as possible, and each change is said.
 
 use std::collections::BTreeSet;
 
@@ -15,10 +15,11 @@ use svclab_rules::ruleset::Rules;
 use super::dump::Dump;
 use super::hidden_interfaces;
 use super::made_up::lead_to;
+use super::outward::{disarm, leave_out_of_nft};
 use crate::evidence::{Format, NodeRules};
 use crate::infer::names::as_named;
 use crate::infer::objects::Deviation;
-use crate::scenario::{Install, OF_THE_MACHINE};
+use crate::scenario::Install;
 use crate::text::{counted, list};
 
 /// The rules of a node's dump as they are installed, of each family; what was changed in them, and what differs from what kube-proxy
@@ -33,10 +34,12 @@ pub(super) fn rules(
     for (family, part) in dump.families() {
         let shown = part.rules.clone().for_family(family);
         changes.extend(unread(&shown, &dump.node));
+        changes.extend(logs(&shown, family, &dump.node));
         let shown = around(dump, (cluster, made_up), part, shown, family, (changes, deviations));
         let fitted = match shown {
             Rules::Iptables(mut parsed) => {
                 let before = changes.len() + left_out.len();
+                disarm(&mut parsed.rules, &dump.node, changes);
                 hidden_interfaces::mark(&mut parsed.rules, &part.coverage, &dump.node, changes);
                 fit(&mut parsed.rules, &dump.node, changes, left_out);
                 // The lines of rules are known only where none was left out.
@@ -44,6 +47,7 @@ pub(super) fn rules(
             }
             Rules::Nftables(mut parsed) => {
                 leave_out_clients(&mut parsed.rules, &dump.node, changes);
+                leave_out_of_nft(&mut parsed, &dump.node, left_out);
                 if part.format == Format::NftJson {
                     translatable(&mut parsed.rules, &dump.node, left_out);
                 }
@@ -67,6 +71,7 @@ pub(super) fn others(
         let Some(own) = other.rules.iptables() else { continue };
         let mut rules = own.clone();
         changes.extend(unread(&other.rules, &dump.node));
+        disarm(&mut rules, &dump.node, changes);
         hidden_interfaces::mark(&mut rules, &other.coverage, &dump.node, changes);
         fit(&mut rules, &dump.node, changes, left_out);
         let (install, order) = match dump.parts.iter().any(|part| is_listed_after(other, part)) {
@@ -145,6 +150,13 @@ fn unread(rules: &Rules, node: &str) -> Option<String> {
     (count > 0).then(|| format!("{} of node {node} that could not be read left out", counted(count, "rule")))
 }
 
+/// That statements of nft which log are left out, in words, if there are any. The parser omits them.
+fn logs(rules: &Rules, family: Family, node: &str) -> Option<String> {
+    let count = rules.nftables()?.lines.logs();
+    let statements = counted(count, "log statement");
+    (count > 0).then(|| format!("{statements} in the {family} rules of node {node} left out: labs do not log packets"))
+}
+
 /// The most chains that are named.
 const MAX_NAMED: usize = 3;
 
@@ -163,26 +175,17 @@ fn fit(rules: &mut RuleSet, node: &str, changes: &mut Vec<String>, left_out: &mu
     }
 }
 
-/// Leaves out rules that could not be read, those that act on the whole machine, and those that match sets of ipset, which labs do not have.
+/// Leaves out rules that could not be read, and those that match sets of ipset, which labs do not have.
 fn leave_out(rules: &mut RuleSet, node: &str, changes: &mut Vec<String>) {
-    let (mut machine, mut sets, mut of_sets) = (BTreeSet::new(), BTreeSet::new(), 0_usize);
+    let (mut sets, mut of_sets) = (BTreeSet::new(), 0_usize);
     for chain in rules.tables.iter_mut().flat_map(|table| &mut table.chains) {
         chain.rules.retain(|rule| {
-            let of_machine = match &rule.target {
-                Some(Target::Other(other)) if OF_THE_MACHINE.contains(&&*other.name) => Some(other.name.to_string()),
-                _ => None,
-            };
             let own = rule.ip_sets();
-            let is_kept = !rule.is_unread() && of_machine.is_none() && own.is_empty();
+            let is_kept = !rule.is_unread() && own.is_empty();
             of_sets += usize::from(!own.is_empty());
-            machine.extend(of_machine);
             sets.extend(own);
             is_kept
         });
-    }
-    if !machine.is_empty() {
-        let names: Vec<String> = machine.into_iter().collect();
-        changes.push(format!("rules of node {node} with target {} left out: they affect the host", names.join(", ")));
     }
     if of_sets > 0 {
         let (rules, sets) = (counted(of_sets, "rule"), list(sets, MAX_NAMED));

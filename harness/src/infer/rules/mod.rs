@@ -21,6 +21,7 @@ mod machine;
 mod made_up;
 mod node_words;
 mod objects;
+mod outward;
 mod placement;
 mod placing;
 mod settings;

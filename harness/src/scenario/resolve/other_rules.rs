@@ -113,8 +113,8 @@ fn reject(written: &Written<'_>, errors: &[ParseError], help: &str, findings: &m
     }
 }
 
-/// Targets that act on the whole machine instead of a network namespace: timers, LED triggers, and SysRq.
-pub(crate) const OF_THE_MACHINE: [&str; 3] = ["IDLETIMER", "LED", "SYSRQ"];
+/// Targets that act on the whole machine instead of a network namespace: its audit log, timers, LED triggers, and SysRq.
+pub(crate) const OF_THE_MACHINE: [&str; 4] = ["AUDIT", "IDLETIMER", "LED", "SYSRQ"];
 
 /// Rejects rules whose targets affect more than packets.
 fn targets(written: &Written<'_>, parsed: &Parsed, findings: &mut Findings) {

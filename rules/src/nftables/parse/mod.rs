@@ -52,6 +52,8 @@ pub struct SourceLines(Vec<Lines>);
 struct Lines {
     sets: Vec<(usize, Vec<usize>)>,
     chains: Vec<(usize, Vec<usize>)>,
+    /// How many `log` statements were omitted.
+    logs: usize,
 }
 
 impl Parsed {
@@ -83,6 +85,11 @@ impl SourceLines {
     /// Returns the line, from 1, of a rule, given the positions of its table, its chain and itself.
     pub fn rule(&self, table: usize, chain: usize, rule: usize) -> Option<usize> {
         self.0.get(table)?.chains.get(chain)?.1.get(rule).copied()
+    }
+
+    /// Returns how many `log` statements were omitted from the rules.
+    pub fn logs(&self) -> usize {
+        self.0.iter().map(|own| own.logs).sum()
     }
 
     /// Returns the line where a chain starts.

@@ -14,16 +14,19 @@ use crate::cluster::{Family, Protocol, ProtocolNumber};
 enum Part {
     Condition(Condition),
     Statement(Statement),
-    /// A counter or log, which does not affect packets.
+    /// A counter, which does not affect packets.
     Nothing,
+    /// A log, which does not either.
+    Log,
 }
 
-/// Parses the words of a line. From the first unknown word on, the text is kept, because the end of an unknown expression is unknown too.
+/// Parses the words of a line; returns the rule and how many `log` statements were omitted. From the first unknown word on, the text is kept,
+/// because the end of an unknown expression is unknown too.
 ///
 /// # Errors
 ///
 /// The byte offset and the reason, if nft cannot have printed these words.
-pub(super) fn from_words(source: &str, words: &[Word<'_>], within: Within) -> Result<Rule, (usize, String)> {
+pub(super) fn from_words(source: &str, words: &[Word<'_>], within: Within) -> Result<(Rule, usize), (usize, String)> {
     let (words, comment) = match words {
         [words @ .., word, comment] if word.is("comment") && comment.kind == Kind::Quoted => {
             (words, Some(comment.text.into()))
@@ -31,7 +34,7 @@ pub(super) fn from_words(source: &str, words: &[Word<'_>], within: Within) -> Re
         _ => (words, None),
     };
     let mut rule = Rule { comment, ..Rule::default() };
-    let mut line = Line::of(words);
+    let (mut line, mut logs) = (Line::of(words), 0);
     while let Some(first) = line.word() {
         let found = part(&mut line);
         add_implied(&mut rule, words, first, within, found.is_some());
@@ -42,6 +45,7 @@ pub(super) fn from_words(source: &str, words: &[Word<'_>], within: Within) -> Re
             Some(Part::Condition(_)) => rule.statements.push(kept(line.taken())),
             Some(Part::Statement(statement)) => rule.statements.push(statement),
             Some(Part::Nothing) => {}
+            Some(Part::Log) => logs += 1,
             None => {
                 let at = words.iter().position(|word| word.start == first.start).unwrap_or(0);
                 let unknown = &words[at..];
@@ -53,7 +57,7 @@ pub(super) fn from_words(source: &str, words: &[Word<'_>], within: Within) -> Re
             }
         }
     }
-    Ok(rule)
+    Ok((rule, logs))
 }
 
 /// Joins lines that end in a backslash.
@@ -76,7 +80,7 @@ pub(super) fn from_json(expressions: &[&RawValue], comment: Option<&str>) -> Rul
         match found {
             Some(Part::Condition(condition)) if rule.statements.is_empty() => rule.conditions.push(condition),
             Some(Part::Statement(statement)) => rule.statements.push(statement),
-            Some(Part::Nothing) => {}
+            Some(Part::Nothing | Part::Log) => {}
             None if expression::is_match(raw.get()) && rule.statements.is_empty() => {
                 rule.conditions.push(Condition::Other(raw.get().into()));
             }
@@ -103,7 +107,7 @@ fn part(line: &mut Line<'_, '_>) -> Option<Part> {
             while let "prefix" | "level" | "group" | "snaplen" | "queue-threshold" | "flags" = line.peek() {
                 line.skip(2)?;
             }
-            Some(Part::Nothing)
+            Some(Part::Log)
         }
         // `nft monitor trace` shows such a packet: nothing is done to it.
         "meta" | "nftrace" if line.attempt(parse_nftrace).is_some() => Some(Part::Nothing),

@@ -83,7 +83,7 @@ fn left_out(written: &Written<'_>, parsed: &Parsed, findings: &mut Findings) {
 /// Checks tables other than kube-proxy's.
 fn other_tables(written: &Written<'_>, before: &[Written<'_>], findings: &mut Findings) {
     const HELP: &str = "Use the format of `nft list ruleset` without `-j`: `table inet filter { ... }`.";
-    if let Some(error) = removal(written) {
+    if let Some(error) = removal(written).or_else(|| audit(written)) {
         return findings.add(error);
     }
     let parsed = match tables_of(written) {
@@ -110,6 +110,17 @@ fn other_tables(written: &Written<'_>, before: &[Written<'_>], findings: &mut Fi
     if let Some((_, name)) = names(parsed).find(|name| known.contains(name)) {
         reject(format!("duplicate table `{name}` on this node"), "Merge the two.");
     }
+}
+
+/// Rejects statements that log to the audit log, which all network namespaces share.
+fn audit(written: &Written<'_>) -> Option<Diagnostic> {
+    let is_audit = |line: &str| {
+        let words: Vec<&str> = line.split('"').step_by(2).flat_map(str::split_whitespace).collect();
+        words.contains(&"log") && words.windows(2).any(|pair| pair == ["level", "audit"])
+    };
+    let (line, _) = (1..).zip(written.text.lines()).find(|(_, line)| is_audit(line))?;
+    let message = "`log level audit` writes to the audit log of the whole machine";
+    Some(written.error(line, 1, message).help("Omit the statement: it does not affect packets."))
 }
 
 /// Returns the tables by family.

@@ -9,6 +9,7 @@ mod set;
 mod tests;
 
 use std::collections::HashMap;
+use std::mem;
 
 pub(super) use self::set::element;
 use super::super::TABLE;
@@ -58,11 +59,13 @@ struct Reader<'a> {
     parsed: Parsed,
     /// Errors in single rules, after which nesting is still known.
     faults: Vec<Fault>,
+    /// The `log` statements that were omitted of the table that is read.
+    logs: usize,
 }
 
 impl<'a> Reader<'a> {
     fn of(text: &'a str, scope: Scope) -> Self {
-        Self { words: Words::of(text), scope, parsed: Parsed::default(), faults: Vec::new() }
+        Self { words: Words::of(text), scope, parsed: Parsed::default(), faults: Vec::new(), logs: 0 }
     }
 
     fn document(&mut self) -> Result<(), Fault> {
@@ -196,6 +199,7 @@ impl<'a> Reader<'a> {
                 _ => self.skip_statement()?,
             }
         }
+        lines.logs = mem::take(&mut self.logs);
         Ok((table, lines))
     }
 
@@ -233,7 +237,8 @@ impl<'a> Reader<'a> {
                     words.push(first);
                     self.rest_of_line(&mut words)?;
                     match rule::from_words(self.words.source(), &words, within) {
-                        Ok(rule) => {
+                        Ok((rule, logs)) => {
+                            self.logs += logs;
                             chain.rules.push(rule);
                             lines.push(first.line);
                         }

@@ -40,7 +40,7 @@ enum ColorChoice {
     Never,
 }
 
-/// Standard output and standard error. Control characters are escaped in all output.
+/// Standard output and standard error. Control characters are escaped in all output, except in data for another program.
 #[derive(Debug)]
 pub(crate) struct Console {
     /// Whether text on standard output has colours.
@@ -159,6 +159,14 @@ impl Console {
     /// If standard output cannot be written.
     pub(crate) fn document(&self, text: &str) -> io::Result<()> {
         checked(output::write_stdout(text))
+    }
+
+    /// Writes data that another program may read: unchanged, except on a terminal, where text is escaped. [`Self::finish`] reports write errors.
+    pub(crate) fn data(&self, bytes: &[u8]) {
+        match str::from_utf8(bytes) {
+            Ok(text) if io::stdout().is_terminal() => self.text(text),
+            _ => self.keep(checked(io::stdout().lock().write_all(bytes))),
+        }
     }
 
     /// Writes an informational line; nothing with `--quiet`.

@@ -87,18 +87,20 @@ fn keeps_inputs(output: &Path, inputs: &[PathBuf]) -> Result<(), Failure> {
     Err(Failure::new(message, "Name another file with `--output`."))
 }
 
-/// Writes a text to a file, or to standard output for `-`.
-fn write(path: &Path, text: &str, console: &Console) -> Result<(), Failure> {
-    if path.as_os_str() == "-" {
-        console.text(text);
-        return Ok(());
-    }
-    write_bytes(path, text.as_bytes())
+/// Whether a path is a name of standard output.
+fn is_standard_output(path: &Path) -> bool {
+    Place::of(path).is_ok_and(|place| place == Place::Stdout)
 }
 
-/// Writes a file.
-fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let written = Place::of(path).and_then(Destination::open).and_then(|to| to.write(bytes));
+/// Writes a file, or to standard output for `-` and other names of it.
+fn write(path: &Path, bytes: &[u8], console: &Console) -> Result<(), Failure> {
+    let written = Place::of(path).and_then(|place| match place {
+        Place::Stdout => {
+            console.data(bytes);
+            Ok(())
+        }
+        place => Destination::open(place)?.write(bytes),
+    });
     written.map_err(|error| {
         let message = format!("cannot write {}: {}", printable(path), reason(&error));
         Failure::unwritten(message, &error, "Name a file in a folder that exists and that you may write to.")

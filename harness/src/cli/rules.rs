@@ -156,7 +156,7 @@ fn rules(args: &Args, console: &Console) -> Result<Exit, Failure> {
         fit(None, scenario).map_err(|why| not_applicable(&why))?;
     }
     let Some(saved) = saved else {
-        console.text(input.write(nodes[0], family(nodes[0]))?.rules.print());
+        console.data(input.write(nodes[0], family(nodes[0]))?.rules.print().as_bytes());
         return Ok(Exit::Held);
     };
     let families = |node: &str| {

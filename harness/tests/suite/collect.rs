@@ -162,3 +162,18 @@ fn what_is_not_a_file_is_not_replaced() {
     assert_eq!(refused.status.code(), Some(3), "{refused:?}");
     assert!(String::from_utf8_lossy(&refused.stderr).contains("is a folder"), "{refused:?}");
 }
+
+/// An archive on standard output is nothing else, and a reader that has exited is no error of the archive.
+#[test]
+fn standard_output_is_the_archive() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let shell = |script: &str| {
+        let mut command = Command::new("bash");
+        command.args(["-c", script]).env("SVCLAB", env!("CARGO_BIN_EXE_svclab")).env("SVCLAB_COLLECT_SECONDS", "1");
+        command.current_dir(folder.path()).output().expect("bash starts")
+    };
+    let output = shell("\"$SVCLAB\" dump collect -o - >out.tgz && gzip -t out.tgz");
+    assert!(output.status.success(), "{output:?}");
+    let output = shell("\"$SVCLAB\" dump collect -o - 2>/dev/null | true; exit ${PIPESTATUS[0]}");
+    assert_eq!(output.status.code(), Some(141), "{output:?}");
+}

@@ -55,14 +55,14 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
             let why = why.map(|why| format!(": {} {why}", name.unwrap_or_default())).unwrap_or_default();
             return Err(Failure::new(format!("the input has no text{why}"), "Pass what `svclab dump show` reads."));
         }
-        [Text { name: None, text }] => super::write(&args.output, text, console)?,
-        _ if args.output.as_os_str() == "-" => {
+        [Text { name: None, text }] => super::write(&args.output, text.as_bytes(), console)?,
+        _ if super::is_standard_output(&args.output) => {
             let help = "Name an archive to write with `--output FILE.tar.gz`.";
             return Err(Failure::new("the input has several files", help));
         }
         texts => {
             let bytes = archive(texts).map_err(|error| Failure::new(error.to_string(), "Free some memory."))?;
-            super::write_bytes(&args.output, &bytes)?;
+            super::write(&args.output, &bytes, console)?;
         }
     }
     left_out.iter().for_each(|(name, reason)| console.complain(format!("left out: {}: {reason}", one_line(name))));

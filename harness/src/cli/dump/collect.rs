@@ -30,7 +30,7 @@ pub(super) struct Args {
 /// Runs the command.
 pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     if args.script {
-        console.text(SCRIPT.to_owned());
+        console.data(SCRIPT.as_bytes());
         return Ok(Exit::Held);
     }
     // Before everything is collected, which may take minutes.
@@ -50,8 +50,10 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         Some(path) => {
             // As the script does: the archive shows what only root may see.
             umask(Mode::S_IRWXG | Mode::S_IRWXO);
-            super::write_bytes(path, &collected.output)?;
-            console.text(format!("{}\n", printable(path)));
+            super::write(path, &collected.output, console)?;
+            if !super::is_standard_output(path) {
+                console.text(format!("{}\n", printable(path)));
+            }
         }
         None => console.text(String::from_utf8_lossy(&collected.output)),
     }

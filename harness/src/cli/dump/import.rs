@@ -100,8 +100,8 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         console.complain(format!("{}: {}", printable(&path), one_line(&words)));
     }
     let text = print(&assumed.scenario, &comments, &tests);
-    super::write(&args.output, &text, console)?;
-    if !console.quiet && args.output.as_os_str() != "-" {
+    super::write(&args.output, text.as_bytes(), console)?;
+    if !console.quiet && !super::is_standard_output(&args.output) {
         let output = printable(&args.output);
         console.complain(format!(
             "the tests check one connection of each service port; `svclab verify {output}` judges all"

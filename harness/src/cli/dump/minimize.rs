@@ -1,6 +1,6 @@
 //! `svclab dump minimize`: the smallest scenario that still shows a failure.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::cli::Exit;
 use crate::cli::console::Console;
@@ -65,13 +65,13 @@ pub(super) fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         Ok(minimized) => minimized,
         Err(error) => return failed(error, console),
     };
-    super::write(&args.output, &minimized.text, console)?;
+    super::write(&args.output, minimized.text.as_bytes(), console)?;
     let Minimized { class, sizes, tried, lab, has_others, .. } = minimized;
     let [before, after] = sizes.map(words);
     if !console.quiet {
         console.complain(format!("kept: {class}"));
         console.complain(format!("{before}\n  reduced to {after} after {} trials", grouped(tried as u64)));
-        if args.output != Path::new("-") {
+        if !super::is_standard_output(&args.output) {
             let only = if has_others { class.selection() + " " } else { String::new() };
             console.complain(format!("see it with `svclab verify {only}{}`", printable(&args.output)));
         }

@@ -42,7 +42,7 @@ pub(super) fn rules(
     let documents = documents.map_err(|failed| Failure::from(report_failure(&failed, console)))?;
     let read = |family: Family| document_rules(&documents, machine, family, scenario.cluster.proxy.mode);
     if args.diff.is_none() {
-        families.iter().for_each(|family| console.text(read(*family).print()));
+        families.iter().for_each(|family| console.data(read(*family).print().as_bytes()));
         return Ok(Exit::Held);
     }
     let input = match of_scenario {

@@ -69,10 +69,29 @@ pub(crate) fn json_escaped(text: String) -> String {
     escaped
 }
 
-/// Whether it is a control character, a bidirectional control, a line separator, or a noncharacter, which XML does not allow.
+/// Whether it is a control character, a line separator, a character that changes the order of others (`Bidi_Control`) or is invisible (a format
+/// character, `Cf`, that is `Default_Ignorable_Code_Point`), or a noncharacter, which XML does not allow.
 pub fn is_interpreted(letter: char) -> bool {
     let never = u32::from(letter) & 0xfffe == 0xfffe || matches!(letter, '\u{fdd0}'..='\u{fdef}');
-    letter.is_control() || never || matches!(letter, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    letter.is_control() || never || (letter > '\u{7f}' && is_invisible(letter))
+}
+
+/// Whether it is a line separator, or a character without a form of its own that controls others.
+fn is_invisible(letter: char) -> bool {
+    matches!(
+        letter,
+        '\u{ad}'
+            | '\u{61c}'
+            | '\u{180e}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}'
+            | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e0fff}'
+    )
 }
 
 /// Whether an escape sequence continues like one of svclab's own colours: `[`, numbers, `m`. Text may be faint or green, but neither hidden
@@ -102,7 +121,8 @@ pub(super) fn escape(text: &str, chosen: impl Fn(char, &str) -> bool) -> Cow<'_,
             '\r' => escaped += "\\r",
             '\t' => escaped += "\\t",
             '\0'..='\u{ff}' => escaped += &format!("\\x{:02x}", u32::from(letter)),
-            _ => escaped += &format!("\\u{:04x}", u32::from(letter)),
+            '\0'..='\u{ffff}' => escaped += &format!("\\u{:04x}", u32::from(letter)),
+            _ => escaped += &format!("\\U{:08x}", u32::from(letter)),
         }
     }
     Cow::Owned(escaped)

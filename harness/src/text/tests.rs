@@ -61,6 +61,12 @@ fn a_reason_is_a_fragment(#[case] text: &str, #[case] expected: &str) {
 #[case::noncharacter("a\u{fffe}b", "a\\ufffeb")]
 #[case::reordered("a\u{202e}b", "a\\u202eb")]
 #[case::line_separator("a\u{2028}b", "a\\u2028b")]
+#[case::left_to_right("a\u{200e}b", "a\\u200eb")]
+#[case::arabic_mark("a\u{61c}b", "a\\u061cb")]
+#[case::zero_width("a\u{200b}\u{2060}\u{feff}b", "a\\u200b\\u2060\\ufeffb")]
+#[case::soft_hyphen("a\u{ad}b", "a\\xadb")]
+#[case::tag("a\u{e0001}b", "a\\U000e0001b")]
+#[case::letters("नमस्ते 漢字 ü", "नमस्ते 漢字 ü")]
 fn one_line_obeys_nothing(#[case] text: &str, #[case] expected: &str) {
     assert_eq!(one_line(text), expected);
 }

@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use crate::text::is_interpreted;
+
 /// Maximum line length of an entry in short form.
 const WIDTH: usize = 118;
 
@@ -210,10 +212,7 @@ fn escaped(text: &str) -> String {
 
 /// Returns whether a character must be escaped: more than YAML requires, because other characters are invisible.
 fn is_escaped(letter: char) -> bool {
-    letter.is_control()
-        || matches!(letter, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}')
-        || matches!(letter, '\u{2066}'..='\u{2069}' | '\u{fff0}'..='\u{ffff}')
-        || letter >= '\u{e0000}'
+    is_interpreted(letter) || matches!(letter, '\u{fff0}'..='\u{ffff}') || letter >= '\u{e0000}'
 }
 
 #[cfg(test)]

@@ -66,7 +66,7 @@ pub fn anonymize(source: Source, seed: Option<&str>) -> Result<Anonymized, Sourc
     let (mut texts, mut left_out) = (Vec::new(), Vec::new());
     visit(source, &mut |name, text| match text {
         Ok(text) => texts.push(Text { name: name.map(str::to_owned), text }),
-        Err(reason) => left_out.push((name.unwrap_or_default().to_owned(), reason)),
+        Err(reason) => left_out.push((name.unwrap_or("the archive").to_owned(), reason)),
     })?;
     Ok(Anonymized { left_out, ..anonymize_texts(&texts, seed) })
 }

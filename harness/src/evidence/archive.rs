@@ -138,7 +138,22 @@ fn tar(file: impl Read, all: &mut Collected<'_, '_>) -> Result<(), String> {
         entry.by_ref().take(FILE_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(broken)?;
         all.take(&shown, &bytes);
     }
+    if has_more(archive.into_inner()) {
+        all.leave_out_of_whole("what follows the end of the archive is not read");
+    }
     Ok(())
+}
+
+/// Returns whether anything except zeros follows, with which an archive is padded.
+fn has_more(mut rest: impl Read) -> bool {
+    let mut block = vec![0; 1 << 16];
+    loop {
+        match rest.read(&mut block) {
+            Ok(0) => return false,
+            Ok(length) if block[..length].iter().all(|byte| *byte == 0) => {}
+            Ok(_) | Err(_) => return true,
+        }
+    }
 }
 
 /// The bits of a Unix mode that are the kind of a file, and those of links, files and folders.
@@ -150,7 +165,8 @@ const FOLDER: u32 = 0o040_000;
 fn zip(mut file: impl Read + Seek, all: &mut Collected<'_, '_>) -> Result<(), String> {
     // The list of files at the end is read as a whole: an entry takes 46 bytes there, and some hundreds in memory.
     let length = file.seek(SeekFrom::End(0)).and_then(|length| file.rewind().map(|()| length));
-    if length.map_err(|error| reason(error).to_string())? > FILE_BYTES as u64 {
+    let length = length.map_err(|error| reason(error).to_string())?;
+    if length > FILE_BYTES as u64 {
         return Err(format!("the archive is larger than {} MiB", FILE_BYTES >> 20));
     }
     let broken = |error: ZipError| format!("the archive is damaged: {}", reason(error));
@@ -184,5 +200,21 @@ fn zip(mut file: impl Read + Seek, all: &mut Collected<'_, '_>) -> Result<(), St
             Err(error) => all.leave_out(&shown, format!("it cannot be decompressed: {}", reason(error))),
         }
     }
+    if archive.offset() > 0 {
+        all.leave_out_of_whole("what precedes the archive in the file is not read");
+    }
+    let end = END_OF_ZIP + archive.comment().len() as u64;
+    if !is_end_of_zip(archive.into_inner(), length.saturating_sub(end)) {
+        all.leave_out_of_whole("what follows the end of the archive is not read");
+    }
     Ok(())
+}
+
+/// The length of the record at the end of an archive, without its comment.
+const END_OF_ZIP: u64 = 22;
+
+/// Returns whether the last record of an archive starts at an offset.
+fn is_end_of_zip(mut file: impl Read + Seek, offset: u64) -> bool {
+    let mut start = [0; 4];
+    file.seek(SeekFrom::Start(offset)).and_then(|_| file.read_exact(&mut start)).is_ok() && start == *b"PK\x05\x06"
 }

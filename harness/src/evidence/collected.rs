@@ -1,6 +1,6 @@
 //! The files of a folder or archive as they are read, with their bounds.
 
-use crate::input::{FILE_BYTES, from_utf16};
+use crate::input::{FILE_BYTES, compressed, from_utf16};
 
 /// The name of a file among several, and its text or why it is left out.
 pub(crate) type Visit<'v> = dyn FnMut(Option<&str>, Result<String, String>) + 'v;
@@ -47,6 +47,8 @@ impl Collected<'_, '_> {
     pub(super) fn take(&mut self, name: &str, bytes: &[u8]) {
         if bytes.len() > FILE_BYTES {
             self.leave_out(name, format!("it is longer than {} MiB", FILE_BYTES >> 20));
+        } else if let Some(reason) = compressed(bytes) {
+            self.leave_out(name, reason);
         } else if let Some(text) = from_utf16(bytes) {
             (self.visit)(Some(name), Ok(text));
         } else if bytes.contains(&0) {
@@ -54,6 +56,11 @@ impl Collected<'_, '_> {
         } else {
             (self.visit)(Some(name), Ok(String::from_utf8_lossy(bytes).into_owned()));
         }
+    }
+
+    /// Leaves out a part of an archive that is none of its files.
+    pub(super) fn leave_out_of_whole(&mut self, reason: &str) {
+        (self.visit)(None, Err(reason.to_owned()));
     }
 
     pub(super) fn leave_out(&mut self, name: &str, reason: String) {

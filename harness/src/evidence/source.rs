@@ -149,7 +149,11 @@ pub(crate) fn visit(source: Source, visit: &mut Visit<'_>) -> Result<(), SourceE
         }
     }
     let text = source.text().map_err(|error| {
-        failed(format!("cannot read the file: {}", reason(error)), "Save it as UTF-8 text of at most 64 MiB.")
+        let help = match error.kind() {
+            io::ErrorKind::Unsupported => "Pass the text or the folder that is in it.",
+            _ => "Save it as UTF-8 text of at most 64 MiB.",
+        };
+        failed(format!("cannot read the file: {}", reason(error)), help)
     })?;
     (all.visit)(None, Ok(text));
     Ok(())

@@ -11,6 +11,7 @@ use nix::sys::statfs::{
     TRACEFS_MAGIC, statfs,
 };
 
+use super::compression::compressed;
 use super::diagnostics::Span;
 use super::diagnostics::{Diagnostic, Diagnostics};
 use super::limits::FILE_BYTES;
@@ -22,6 +23,7 @@ pub fn unreadable(path: &Path, error: &io::Error) -> Diagnostics {
     let message = format!("cannot read the file: {}", reason(error));
     let help = match error.kind() {
         io::ErrorKind::InvalidData => "Save it as UTF-8 text of at most 64 MiB.",
+        io::ErrorKind::Unsupported => "Pass the text that is in it.",
         io::ErrorKind::InvalidInput => "Pass a regular file, or pipe the text to /dev/stdin.",
         io::ErrorKind::NotFound => "Check the path: it is relative to the current directory.",
         _ => "Check the path and its permissions.",
@@ -33,8 +35,8 @@ pub fn unreadable(path: &Path, error: &io::Error) -> Diagnostics {
 ///
 /// # Errors
 ///
-/// A system error, `InvalidInput` for anything except a regular file, or `InvalidData` for a file that is longer than
-/// [`FILE_BYTES`] or not UTF-8.
+/// A system error, `InvalidInput` for anything except a regular file, `Unsupported` for a compressed file, or `InvalidData` for a file that is
+/// longer than [`FILE_BYTES`] or not UTF-8.
 pub fn read_file(path: &Path) -> io::Result<String> {
     let metadata = fs::metadata(path)?;
     if !metadata.is_dir() && !metadata.is_file() {
@@ -166,6 +168,9 @@ pub(crate) fn read_bytes(file: impl Read) -> io::Result<Vec<u8>> {
 
 /// The text of bytes in UTF-8 or UTF-16.
 pub(crate) fn text_of_bytes(bytes: Vec<u8>) -> io::Result<String> {
+    if let Some(reason) = compressed(&bytes) {
+        return Err(io::Error::new(io::ErrorKind::Unsupported, reason));
+    }
     if let Some(text) = from_utf16(&bytes) {
         return Ok(text);
     }

@@ -7,6 +7,7 @@
 //! Errors are [`Diagnostics`], each with its [`Span`]; `groups` joins those that are equal in many places, and `suggestions` finds similar
 //! known names.
 
+mod compression;
 mod diagnostics;
 mod files;
 mod find;
@@ -15,6 +16,7 @@ pub(crate) mod limits;
 mod rule_format;
 mod suggestions;
 
+pub(crate) use compression::compressed;
 pub use diagnostics::{Diagnostic, Diagnostics, Label, Span};
 pub use files::{Reach, read_file, unreadable};
 pub(crate) use files::{folder_of, from_utf16, is_outside, read_bytes, text_of_bytes};

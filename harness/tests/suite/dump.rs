@@ -251,3 +251,70 @@ fn zip_bombs_are_rejected() {
     let cut = written(folder.path(), "cut.zip", &zip(&[("a", 0, ISSUE.as_bytes())])[..200]);
     assert_eq!(svclab(&["dump", "show", &cut]).status.code(), Some(2));
 }
+
+/// What an archive has after its end, or before its start, is not lost in silence.
+#[rstest]
+#[case::tar("logs.tar", false, b"-A KUBE-MARK-MASQ -j RETURN\n", "follows the end of the archive")]
+#[case::padded_tar("logs.tar", false, &[0; 4096], "")]
+#[case::gzip("logs.tgz", true, b"", "")]
+#[case::garbage_behind_gzip("logs.tgz", true, b"-A KUBE-MARK-MASQ -j RETURN\n", "follows the end of the archive")]
+fn what_follows_an_archive_is_not_read(
+    #[case] name: &str,
+    #[case] zipped: bool,
+    #[case] rest: &[u8],
+    #[case] reason: &str,
+) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut bytes = archive(&[("iptables.txt", EntryType::Regular, ISSUE.as_bytes())]);
+    if !zipped {
+        let mut plain = Vec::new();
+        std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&*bytes), &mut plain).expect("an archive");
+        bytes = plain;
+    }
+    let file = written(folder.path(), name, &[&bytes, rest].concat());
+    is_reported_as_unread(&file, reason);
+}
+
+#[test]
+fn two_archives_in_one_file_are_not_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let bytes = archive(&[("iptables.txt", EntryType::Regular, ISSUE.as_bytes())]);
+    is_reported_as_unread(&written(folder.path(), "two.tgz", &bytes.repeat(2)), "follows the end of the archive");
+    let bytes = zip(&[("iptables.txt", 0o100_644, ISSUE.as_bytes())]);
+    let file = written(folder.path(), "more.zip", &[&*bytes, b"-A KUBE-MARK-MASQ -j RETURN\n"].concat());
+    is_reported_as_unread(&file, "follows the end of the archive");
+    is_reported_as_unread(&written(folder.path(), "two.zip", &bytes.repeat(2)), "precedes the archive");
+    is_reported_as_unread(&written(folder.path(), "one.zip", &bytes), "");
+}
+
+/// Fails unless an archive is read, and a part of it is not for a reason; for an empty one, if anything of the whole archive is not read.
+fn is_reported_as_unread(file: &str, reason: &str) {
+    let output = svclab(&["dump", "show", file, "--format", "json"]);
+    let shown: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(
+        (shown["pieces"][0]["file"].as_str(), shown["rules"].as_u64()),
+        (Some("iptables.txt"), Some(3)),
+        "{file}"
+    );
+    let unread = shown["unread"].as_array().expect("a list").iter().filter(|unread| unread["file"].is_null());
+    let reasons: Vec<&str> = unread.filter_map(|unread| unread["reason"].as_str()).collect();
+    match reason {
+        "" => assert!(reasons.is_empty(), "{file}: {reasons:?}"),
+        _ => assert!(reasons.len() == 1 && reasons[0].contains(reason), "{file}: {reasons:?}"),
+    }
+}
+
+#[test]
+fn other_compressed_files_are_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = written(folder.path(), "rules.txt.xz", b"\xfd7zXZ\0\0\x04\xe6\xd6\xb4F");
+    for arguments in [&["dump", "lint", &file][..], &["verify", "--no-lab", &file]] {
+        let output = svclab(arguments);
+        let said = String::from_utf8_lossy(&output.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains("compressed with xz") && said.contains("`xz -d`"), "{said}");
+    }
+    written(folder.path(), "issue.md", ISSUE.as_bytes());
+    let output = svclab(&["dump", "show", &folder.path().to_string_lossy()]);
+    assert!(String::from_utf8_lossy(&output.stdout).contains("compressed with xz"), "{output:?}");
+}

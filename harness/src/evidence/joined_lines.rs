@@ -13,17 +13,19 @@ const SHORTEST: usize = 40;
 const SHORTEST_TABLE: usize = 60;
 
 /// Takes lines apart that hold several rules, or rows of a listing.
-pub(super) fn split(lines: Vec<Line<'_>>) -> Vec<Line<'_>> {
-    let mut all = Vec::with_capacity(lines.len());
-    for line in lines {
-        let parts = if line.text.len() < SHORTEST { Vec::new() } else { parts(&line.text) };
+pub(super) fn split(mut lines: Vec<Line<'_>>) -> Vec<Line<'_>> {
+    let parts = |line: &Line<'_>| if line.text.len() < SHORTEST { Vec::new() } else { parts(&line.text) };
+    // Few texts have such a line: the others are not copied.
+    let Some(first) = lines.iter().position(|line| parts(line).len() > 1) else { return lines };
+    for line in lines.split_off(first) {
+        let parts = parts(&line);
         if parts.len() < 2 {
-            all.push(line);
+            lines.push(line);
         } else {
-            all.extend(parts.into_iter().map(|part| line.with(part, Repair::Several)));
+            lines.extend(parts.into_iter().map(|part| line.with(part, Repair::Several)));
         }
     }
-    all
+    lines
 }
 
 fn parts(line: &str) -> Vec<String> {

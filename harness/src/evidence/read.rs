@@ -33,9 +33,12 @@ const MAX_UNREAD: usize = 20_000;
 /// The length of the part of a text that is read first, to find out that it is not evidence.
 const FIRST_PART: usize = 8 << 20;
 
+/// The most lines of a text: each takes 60 bytes besides its text. Lines of evidence are so long that a file of the greatest length has fewer.
+const MAX_LINES: usize = 4_000_000;
+
 /// Reads a text of any kind. It never fails: what is not evidence is prose, and what cannot be read is listed.
 pub fn read(text: &str) -> Evidence {
-    read_up_to(text, Limits { pieces: MAX_PIECES, unread: MAX_UNREAD, first_part: FIRST_PART })
+    read_up_to(text, Limits { pieces: MAX_PIECES, unread: MAX_UNREAD, first_part: FIRST_PART, lines: MAX_LINES })
 }
 
 /// Reads a text that is one of several, of which others are read already: the limits are those of all of them, but each is read up to its first
@@ -44,7 +47,7 @@ pub(super) fn read_next(text: &str, others: &Evidence) -> Evidence {
     let left = |most: usize, used: usize, least: usize| most.saturating_sub(used).max(least);
     let pieces = left(MAX_PIECES, others.pieces.len(), MIN_PIECES);
     let unread = left(MAX_UNREAD, others.unread.len(), MIN_UNREAD);
-    read_up_to(text, Limits { pieces, unread, first_part: FIRST_PART })
+    read_up_to(text, Limits { pieces, unread, first_part: FIRST_PART, lines: MAX_LINES })
 }
 
 /// The pieces and the lines that cannot be read of a file that are kept, however many others have.
@@ -60,6 +63,8 @@ pub(super) struct Limits {
     pub(super) unread: usize,
     /// The length of the part that is read first.
     pub(super) first_part: usize,
+    /// The most lines.
+    pub(super) lines: usize,
 }
 
 /// Reads a text up to limits.
@@ -67,13 +72,26 @@ pub(super) fn read_up_to(text: &str, limits: Limits) -> Evidence {
     if let Some(evidence) = whole(text) {
         return evidence;
     }
+    let (text, beyond) = first_lines(text, limits.lines);
+    let following = beyond.lines().count();
     let first = text.floor_char_boundary(limits.first_part);
     if let Some(end) = text[first..].find('\n').map(|end| first + end + 1).filter(|end| *end < text.len())
-        && let (evidence, true) = read_lines(&text[..end], limits, text[end..].lines().count())
+        && let (evidence, true) = read_lines(&text[..end], limits, text[end..].lines().count() + following)
     {
         return evidence;
     }
-    read_lines(text, limits, 0).0
+    let (mut evidence, is_cut) = read_lines(text, limits, following);
+    if let Some(line) = beyond.lines().next().filter(|_| !is_cut) {
+        let rest = counted(following, "line");
+        let reason = format!("the text has more than {}: {rest} from here on not read", counted(limits.lines, "line"));
+        evidence.unread.push(Unread { file: None, line: limits.lines + 1, text: line.to_owned(), reason });
+    }
+    evidence
+}
+
+/// The first lines of a text, and the rest.
+fn first_lines(text: &str, most: usize) -> (&str, &str) {
+    text.match_indices('\n').nth(most - 1).map_or((text, ""), |(at, _)| text.split_at(at + 1))
 }
 
 /// Reads a text that more lines follow. Returns whether a limit is reached.

@@ -39,6 +39,7 @@ mod rejections;
 mod settings;
 mod severity;
 mod shares;
+mod size;
 mod surrounding_rules;
 #[cfg(test)]
 mod tests;
@@ -104,7 +105,8 @@ fn findings(evidence: &Evidence) -> Vec<Finding> {
     ];
     let nodes = crate::evidence::node_rules(evidence);
     let are_whole = nodes.iter().all(crate::evidence::NodeRules::is_whole);
-    let are_compared = !are_whole || evidence.rules() <= deviations::MAX_RULES;
+    let is_too_large = size::exceeds(evidence);
+    let are_compared = !is_too_large && (!are_whole || evidence.rules() <= deviations::MAX_RULES);
     let compared = || from_evidence(evidence, Path::new(""), &[], Connections::LeftOut).ok();
     let mut assumed = if are_compared && !nodes.is_empty() { compared() } else { None };
     if let Some(assumed) = &mut assumed {
@@ -113,7 +115,9 @@ fn findings(evidence: &Evidence) -> Vec<Finding> {
     let deviations = assumed.as_ref().map(|assumed| assumed.deviations.as_slice());
     let view = View::of(evidence, &nodes, deviations);
     let mut found: Vec<Finding> = FAMILIES.iter().flat_map(|find| find(&view)).collect();
-    if !are_compared {
+    if is_too_large {
+        found.extend(size::not_compared(&view));
+    } else if !are_compared {
         found.extend(deviations::not_compared(&view));
     }
     if let Some(assumed) = &assumed {

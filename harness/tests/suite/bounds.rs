@@ -221,6 +221,18 @@ fn parts_of_text_take_no_more_than_their_time(#[case] start: &str, #[case] part:
     assert!(matches!(code, Some(0 | 2)), "{code:?}: {}", &said[..said.len().min(1_000)]);
 }
 
+/// Chains without rules are cheap to write, and each would be a Service.
+#[test]
+fn many_chains_take_no_more_than_their_time() {
+    let chains: String = (0..60_000).map(|number| format!(":KUBE-SVC-{number} - [0:0]\n")).collect();
+    let file = folder("many-chains").join("input.txt");
+    fs::write(&file, format!("*nat\n{chains}COMMIT\n")).expect("a file");
+    let mut command = Command::new("prlimit");
+    command.args(["--cpu=15", env!("CARGO_BIN_EXE_svclab"), "dump", "lint"]);
+    let (code, said) = ended(command.arg(&file));
+    assert!(matches!(code, Some(0..=2)) && said.contains("40,000 rules and chains"), "{code:?}: {said}");
+}
+
 /// Endpoints are counted by a rule's probability, which may be any number.
 #[rstest]
 fn probabilities_near_zero_take_no_time(

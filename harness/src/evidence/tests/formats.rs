@@ -200,7 +200,7 @@ fn a_shortened_rule_is_not_a_cut() {
 /// What is not read is listed, also where a text has more pieces than any dump.
 #[test]
 fn the_rest_of_a_text_with_too_many_pieces_is_unread() {
-    let limits = read::Limits { pieces: 2, unread: 100, first_part: 1 << 20 };
+    let limits = read::Limits { pieces: 2, unread: 100, first_part: 1 << 20, lines: 1_000 };
     let evidence = read::read_up_to("chain a {\nchain a {\nchain a {\nchain a {\n", limits);
     assert_eq!(evidence.pieces.len(), 2);
     let [rest] = evidence.unread.as_slice() else { panic!("{:?}", evidence.unread) };
@@ -210,12 +210,25 @@ fn the_rest_of_a_text_with_too_many_pieces_is_unread() {
     );
 }
 
+/// Each line takes memory, whatever is in it.
+#[test]
+fn the_rest_of_a_text_with_too_many_lines_is_unread() {
+    let text = format!("-A KUBE-A -j KUBE-B\n{}-A KUBE-B -j RETURN\n-A", "\n".repeat(99));
+    let limits = read::Limits { pieces: 100, unread: 100, first_part: 1 << 20, lines: 100 };
+    let evidence = read::read_up_to(&text, limits);
+    let [rest] = evidence.unread.as_slice() else { panic!("{:?}", evidence.unread) };
+    let reason = "the text has more than 100 lines: 2 lines from here on not read";
+    assert_eq!((rest.line, &*rest.text, &*rest.reason), (101, "-A KUBE-B -j RETURN", reason));
+    assert_eq!(evidence.rules(), 1);
+    assert!(read::read_up_to(&text, read::Limits { lines: 102, ..limits }).unread.iter().all(|one| one.line > 101));
+}
+
 /// Text that is not evidence ends the reading in its first part; the lines behind that are counted.
 #[test]
 fn the_rest_of_a_text_with_too_many_unread_lines_is_unread() {
     let text = "-A A -j\nWe saw this.\n\n".repeat(100);
     for first_part in [100, 1 << 20] {
-        let evidence = read::read_up_to(&text, read::Limits { pieces: 100, unread: 3, first_part });
+        let evidence = read::read_up_to(&text, read::Limits { pieces: 100, unread: 3, first_part, lines: 1_000 });
         let [.., rest] = evidence.unread.as_slice() else { panic!("{:?}", evidence.unread) };
         let reason = format!(
             "the text has more than 3 lines that cannot be read: {} lines from here on not read",

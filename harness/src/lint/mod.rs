@@ -103,6 +103,9 @@ fn findings(evidence: &Evidence) -> Vec<Finding> {
         settings::find,
         programs::find,
     ];
+    if let Some(finding) = size::not_judged(evidence) {
+        return vec![finding];
+    }
     let nodes = crate::evidence::node_rules(evidence);
     let are_whole = nodes.iter().all(crate::evidence::NodeRules::is_whole);
     let is_too_large = size::exceeds(evidence);

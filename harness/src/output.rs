@@ -148,6 +148,12 @@ pub fn write_stdout(text: &str) -> io::Result<()> {
     File::from(stdout.as_fd().try_clone_to_owned()?).write_all(text.as_bytes())
 }
 
+/// Whether standard output is a regular file.
+pub fn is_regular_stdout() -> bool {
+    let file = io::stdout().as_fd().try_clone_to_owned().map(File::from);
+    file.and_then(|file| file.metadata()).is_ok_and(|about| about.is_file())
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;

@@ -13,7 +13,7 @@ use super::closed_stdout::checked;
 use svclab::environment::Environment;
 use svclab::output;
 use svclab::page::{Detail, Settings, wrapped};
-use svclab::text::{harmless, visible};
+use svclab::text::{harmless, visible, without_commands};
 
 /// The heading of the global options: without one they would be listed among a command's own.
 const HEADING: &str = "Output options";
@@ -161,11 +161,17 @@ impl Console {
         checked(output::write_stdout(text))
     }
 
-    /// Writes data that another program may read: unchanged, except on a terminal, where text is escaped. [`Self::finish`] reports write errors.
+    /// Writes data that another program may read: unchanged, except on a terminal, where text is escaped. In a job of GitHub Actions, a pipe may
+    /// lead to the log, so that workflow commands are escaped in it. [`Self::finish`] reports write errors.
     pub(crate) fn data(&self, bytes: &[u8]) {
+        let stdout = io::stdout();
+        let may_be_log = || std::env::var_os("GITHUB_ACTIONS").is_some() && !output::is_regular_stdout();
         match str::from_utf8(bytes) {
-            Ok(text) if io::stdout().is_terminal() => self.text(text),
-            _ => self.keep(checked(io::stdout().lock().write_all(bytes))),
+            Ok(text) if stdout.is_terminal() => self.text(text),
+            Ok(text) if may_be_log() => {
+                self.keep(checked(stdout.lock().write_all(without_commands(text).as_bytes())));
+            }
+            _ => self.keep(checked(stdout.lock().write_all(bytes))),
         }
     }
 

@@ -23,7 +23,7 @@ pub fn visible(text: &str, colours: bool) -> Cow<'_, str> {
 
 /// Escapes GitHub Actions workflow commands: `::error ::...` at the start of a line, `##[error]...` anywhere in it
 /// (`ActionCommand.TryParseV2` and `TryParse` of actions/runner). The first character of each is escaped.
-pub(super) fn without_commands(text: &str) -> Cow<'_, str> {
+pub fn without_commands(text: &str) -> Cow<'_, str> {
     if !text.contains("::") && !text.contains("##[") {
         return Cow::Borrowed(text);
     }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-pub use self::escape::{harmless, is_interpreted, one_line, visible};
+pub use self::escape::{harmless, is_interpreted, one_line, visible, without_commands};
 pub(crate) use self::escape::{json_escaped, markup};
 pub use self::list::list;
 pub use self::number::within;

@@ -113,16 +113,24 @@ fn the_template_of_an_issue_stays_readable() {
     assert_eq!(empty.status.code(), Some(2), "{}", String::from_utf8_lossy(&empty.stderr));
 }
 
-/// What goes into a pipe is what goes into a file: only a terminal needs escapes.
+/// What goes into a pipe is what goes into a file: only a terminal needs escapes. A job's log knows workflow commands.
 #[test]
 fn data_in_a_pipe_is_the_same_as_in_a_file() {
     let folder = tempfile::tempdir().expect("a folder");
     let at = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
     let text = "-A KUBE-MARK-MASQ -j MARK --set-xmark 0x4000/0x4000\r\n\x1b[31mred\u{202e}\u{200b}\r\n::error::x\r\n";
     fs::write(at("rules.txt"), text).expect("a file");
-    let piped = svclab(&["dump", "anonymize", "--seed", "x", &at("rules.txt")]);
+    let arguments = ["dump", "anonymize", "--seed", "x", &at("rules.txt")];
+    let anonymize = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_svclab"));
+        command.args(arguments).env_remove("GITHUB_ACTIONS");
+        command
+    };
+    let piped = anonymize().output().expect("svclab starts");
     assert_eq!(piped.status.code(), Some(0), "{piped:?}");
-    svclab(&["dump", "anonymize", "--seed", "x", &at("rules.txt"), "-o", &at("new.txt")]);
+    anonymize().args(["-o", &at("new.txt")]).output().expect("svclab starts");
+    let logged = anonymize().env("GITHUB_ACTIONS", "true").output().expect("svclab starts");
+    assert!(String::from_utf8_lossy(&logged.stdout).contains("\n\\x3a:error::x\r\n"), "{logged:?}");
     let written = fs::read(at("new.txt")).expect("it is there");
     assert_eq!(String::from_utf8_lossy(&piped.stdout), String::from_utf8_lossy(&written));
     assert!(written.windows(3).any(|bytes| bytes == b"\r\n\x1b"), "{written:?}");

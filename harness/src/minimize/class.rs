@@ -97,7 +97,7 @@ pub(super) struct Judge<'c> {
     known: HashSet<Way>,
     /// What the cause is, if rules are: without it, the class must keep its promise.
     repair: Option<Repair>,
-    /// How flows of a repaired scenario may fail.
+    /// How flows of the repaired scenario fail: a smaller one must not fail in other ways, once it is repaired.
     known_repaired: HashSet<Way>,
     /// The number of scenarios tried.
     pub(super) tried: usize,
@@ -137,7 +137,8 @@ impl<'c> Judge<'c> {
             self.tried += 1;
             self.ways(repaired).is_ok_and(|ways| ways.is_subset(&others))
         });
-        self.known_repaired = others;
+        let repaired = self.repair.as_ref().and_then(|repair| repair.repaired(scenario));
+        self.known_repaired = repaired.and_then(|repaired| self.ways(&repaired).ok()).unwrap_or_default();
     }
 
     /// Whether the class's flow still fails in this way, by the same rules or the same cause, and no flow fails in another way than before.
@@ -152,7 +153,7 @@ impl<'c> Judge<'c> {
         is_shown && self.repair.as_ref().is_none_or(|repair| self.is_repaired_by(repair, scenario))
     }
 
-    /// Whether the class keeps its promise without its cause, and no flow fails in another way than before.
+    /// Whether the class keeps its promise without its cause, and no flow fails in another way than in the repaired whole.
     fn is_repaired_by(&self, repair: &Repair, scenario: &Scenario) -> bool {
         let ways = repair.repaired(scenario).and_then(|repaired| self.ways(&repaired).ok());
         ways.is_some_and(|ways| ways.is_subset(&self.known_repaired))

@@ -234,3 +234,22 @@ fn the_minimized_rules_work_without_the_cause(#[case] right: &str, #[case] wrong
     let repaired = svclab(&["verify", "--no-lab", &path("repaired.yaml")]);
     assert_eq!(repaired.status.code(), Some(0), "{small}{}", String::from_utf8_lossy(&repaired.stdout));
 }
+
+/// Without a missing rule several flows fail, each in its own way. With it, none of them does in the minimized scenario.
+#[test]
+fn a_missing_rule_cures_the_minimized_rules() {
+    const MARK: &str = "-A KUBE-MARK-MASQ -j MARK --set-xmark 0x4000/0x4000\n";
+    let saved = repository_path("rules/tests/golden/small-cluster/v1.30-iptables/iptables-save.txt");
+    let saved = fs::read_to_string(saved).expect("a recording");
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+    assert!(saved.contains(MARK), "{saved}");
+    fs::write(path("dump.txt"), saved.replace(MARK, "")).expect("a file");
+    let output = svclab(&["dump", "minimize", "--no-lab", &path("dump.txt"), "-o", &path("small.yaml")]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let small = fs::read_to_string(path("small.yaml")).expect("it is written");
+    let end = small.rfind("COMMIT").expect("a table");
+    fs::write(path("repaired.yaml"), format!("{}{MARK}        {}", &small[..end], &small[end..])).expect("a file");
+    let repaired = svclab(&["verify", "--no-lab", &path("repaired.yaml")]);
+    assert_eq!(repaired.status.code(), Some(0), "{small}{}", String::from_utf8_lossy(&repaired.stdout));
+}

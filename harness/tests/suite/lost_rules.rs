@@ -5,14 +5,10 @@ use rstest::rstest;
 use svclab::evidence::read;
 use svclab::lint::{Severity, lint};
 
+use crate::pasted::grave;
+
 fn golden(path: &str) -> String {
     std::fs::read_to_string(format!("../rules/tests/golden/{path}")).unwrap_or_else(|error| panic!("{path}: {error}"))
-}
-
-/// The errors and warnings of a text.
-fn grave(text: &str) -> Vec<String> {
-    let found = lint(&read(text)).into_iter().filter(|finding| finding.severity != Severity::Info);
-    found.map(|finding| format!("{}: {}", finding.id, finding.message)).collect()
 }
 
 /// What `iptables-save | grep WORD` shows.

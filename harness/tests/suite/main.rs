@@ -55,6 +55,7 @@ mod other_times;
 mod outside;
 mod outward_rules;
 mod pages;
+mod pasted;
 mod proxy_programs;
 mod readiness;
 mod rules;

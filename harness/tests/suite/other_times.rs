@@ -1,41 +1,15 @@
 //! Texts that show a Service at two times, or two clusters: what is of one is no defect of the other.
 
-use std::process::Command;
-
 use rstest::rstest;
-use svclab::evidence::read;
-use svclab::lint::{Severity, lint};
-use svclab_rules::cluster::Protocol;
-use svclab_rules::iptables::{ChainHash, ChainKind};
+use svclab_rules::iptables::ChainKind;
 
-/// The output of `verify --no-lab -v --allow-unknown` for a text, and its exit code.
-fn verified(text: &str) -> (String, Option<i32>) {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("note.md");
-    std::fs::write(&path, text).unwrap();
-    let arguments = ["verify", "--no-lab", "-v", "--allow-unknown"];
-    let output = Command::new(env!("CARGO_BIN_EXE_svclab")).args(arguments).arg(path).output().unwrap();
-    let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap()).concat();
-    // Long lines are wrapped.
-    (text.split_whitespace().collect::<Vec<_>>().join(" "), output.status.code())
-}
-
-/// The errors and warnings of a text.
-fn grave(text: &str) -> Vec<String> {
-    let found = lint(&read(text)).into_iter().filter(|finding| finding.severity != Severity::Info);
-    found.map(|finding| format!("{}: {}", finding.id, finding.message)).collect()
-}
-
-fn chain(kind: ChainKind, name: &str) -> String {
-    format!("{}{}", kind.prefix(), ChainHash::for_service_port(name, Protocol::Tcp))
-}
+use crate::pasted::{chain, endpoint, grave, verified};
 
 /// `kubectl get svc`, and listings of the chains of a Service with two endpoints.
 fn shown(ip: &str, port: u16, endpoints: [&str; 2]) -> String {
     let name = "default/hello";
     let service = chain(ChainKind::Service, name);
-    let [first, second] = endpoints
-        .map(|to| format!("{}{}", ChainKind::Endpoint.prefix(), ChainHash::for_endpoint(name, Protocol::Tcp, to)));
+    let [first, second] = endpoints.map(|to| endpoint(name, to));
     let columns = "target     prot opt source               destination\n";
     format!(
         "$ kubectl get svc\nNAME    TYPE        CLUSTER-IP   EXTERNAL-IP   PORT(S)   AGE\nhello   ClusterIP   {ip}   <none>   {port}/TCP   5s\n\
@@ -57,7 +31,7 @@ fn a_service_that_was_created_again_is_judged_at_each_time() {
     let after = shown("10.111.34.177", 8080, ["10.244.1.200:8080", "10.244.2.192:8080"]);
     let text = format!("```\n{before}```\nThen I deleted it, and exposed it again.\n```\n{after}```\n");
     assert_eq!(grave(&text), Vec::<String>::new());
-    let (said, code) = verified(&text);
+    let (said, code) = verified(&text, &["--allow-unknown"]);
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("default/hello has the cluster IP 10.111.34.177, and 10.107.138.203 before"), "{said}");
     assert!(!said.contains("10.244.1.200"), "{said}");
@@ -82,7 +56,7 @@ fn nodes_of_another_cluster_are_set_apart(#[case] command: &str, #[case] is_othe
         nodes("kubectl get nodes", "kind-control-plane"),
         nodes(command, "minikube")
     );
-    let (said, _) = verified(&text);
+    let (said, _) = verified(&text, &["--allow-unknown"]);
     assert_eq!(said.contains("the nodes are minikube, and kind-control-plane before"), is_other, "{said}");
 }
 
@@ -102,7 +76,7 @@ fn another_chain_for_the_same_connections_is_of_another_time() {
         rule("", &service)
     );
     assert_eq!(grave(&text), Vec::<String>::new());
-    let (said, code) = verified(&text);
+    let (said, code) = verified(&text, &["--allow-unknown"]);
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("lead the same connections to other chains than those from line 3"), "{said}");
 }
@@ -129,7 +103,7 @@ fn rules_before_a_service_is_created_lack_it(#[case] is_later: bool) {
         )
     });
     let text = if is_later { format!("{first}{object}{second}") } else { format!("{object}{first}{second}") };
-    let (said, _) = verified(&text);
+    let (said, _) = verified(&text, &["--allow-unknown"]);
     assert!(said.contains("at another time"), "{said}");
     let is_used = |rules: &str| {
         let line = text[..text.find(rules).unwrap()].matches('\n').count() + 3;

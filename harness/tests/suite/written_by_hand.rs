@@ -1,38 +1,11 @@
 //! Notes and articles about kube-proxy's rules: shortened, out of order, of several nodes and times.
 
-use std::process::Command;
-
 use rstest::rstest;
 use svclab::evidence::read;
-use svclab::lint::{Severity, lint};
-use svclab_rules::cluster::Protocol;
-use svclab_rules::iptables::{ChainHash, ChainKind};
+use svclab::lint::lint;
+use svclab_rules::iptables::ChainKind;
 
-/// The output of `verify --no-lab -v` for a text, and its exit code.
-fn verified(text: &str) -> (String, Option<i32>) {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("note.md");
-    std::fs::write(&path, text).unwrap();
-    let arguments = ["verify", "--no-lab", "-v"];
-    let output = Command::new(env!("CARGO_BIN_EXE_svclab")).args(arguments).arg(path).output().unwrap();
-    let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap()).concat();
-    // Long lines are wrapped.
-    (text.split_whitespace().collect::<Vec<_>>().join(" "), output.status.code())
-}
-
-/// The errors and warnings of a text.
-fn grave(text: &str) -> Vec<String> {
-    let found = lint(&read(text)).into_iter().filter(|finding| finding.severity != Severity::Info);
-    found.map(|finding| format!("{}: {}", finding.id, finding.message)).collect()
-}
-
-fn chain(kind: ChainKind, name: &str) -> String {
-    format!("{}{}", kind.prefix(), ChainHash::for_service_port(name, Protocol::Tcp))
-}
-
-fn endpoint(name: &str, to: &str) -> String {
-    format!("{}{}", ChainKind::Endpoint.prefix(), ChainHash::for_endpoint(name, Protocol::Tcp, to))
-}
+use crate::pasted::{chain, endpoint, grave, verified};
 
 fn comment(words: &str) -> String {
     format!("-m comment --comment \"{words}\"")
@@ -60,7 +33,7 @@ fn both_forms_of_a_name_may_be_in_a_text(#[case] name: &str, #[case] rejected: &
         comment(&format!("{rejected} has no endpoints"))
     );
     assert_eq!(grave(&text), Vec::<String>::new());
-    let (said, code) = verified(&text);
+    let (said, code) = verified(&text, &[]);
     assert_eq!(code, Some(0), "{said}");
     assert!(!said.contains("is unexpected"), "{said}");
 }
@@ -76,7 +49,7 @@ fn a_chain_of_the_other_policy_is_left_out() {
         comment("default/web: has no local endpoints")
     );
     assert_eq!(grave(&text), Vec::<String>::new());
-    let (said, code) = verified(&text);
+    let (said, code) = verified(&text, &[]);
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains(&format!("left out: chain {local} from line 10 on")), "{said}");
 }
@@ -91,7 +64,7 @@ fn a_chain_of_policy_local_that_is_used_is_kept() {
         "```\n-A KUBE-NODEPORTS -p tcp {} -m tcp --dport 30080 -j {local}\n-A {local} {dropped} -j KUBE-MARK-DROP\n```\n",
         comment(name)
     );
-    let (said, _) = verified(&text);
+    let (said, _) = verified(&text, &[]);
     assert!(!said.contains("left out: chain"), "{said}");
 }
 
@@ -125,7 +98,7 @@ fn a_node_without_local_endpoints_has_none() {
         comment("Balancing rule 0 for default/web:"),
         comment("default/web: has no local endpoints")
     );
-    let (said, _) = verified(&text);
+    let (said, _) = verified(&text, &[]);
     assert!(!said.contains("promised delivered to 10.244.1.10"), "{said}");
     assert!(said.contains("are those of nodes node1, node3"), "{said}");
 }
@@ -150,7 +123,7 @@ fn a_shortened_probability_is_no_defect() {
     assert!(!grave(&text.replace("0.333", "0.4")).is_empty());
     // A sketch of a policy's rules, which are in filter.
     let sketch = "```\n-A cali-tw-veth0 -j DROP\n```\n";
-    let (said, code) = verified(&(text + sketch));
+    let (said, code) = verified(&(text + sketch), &[]);
     assert!(!said.contains("inhibited") && code != Some(2), "{said}");
 }
 
@@ -161,7 +134,7 @@ fn what_a_command_prints_later_is_of_another_time() {
     let after = before.replace("KUBE-SVC-", "KUBE-SVL-").replace("10.244.1.5", "10.244.1.6");
     let command = "$ iptables-save | grep default/web";
     let text = format!("```\n{command}\n{before}```\nThen I changed it.\n```\n{command}\n{after}```\n");
-    let (said, _) = verified(&text);
+    let (said, _) = verified(&text, &[]);
     assert!(said.contains("are printed by the same command like those from line 3"), "{said}");
     assert!(!said.contains("10.244.1.6"), "{said}");
     assert!(!lint(&read(&text)).iter().any(|finding| finding.id == "cut-off"));
@@ -177,7 +150,7 @@ fn a_text_that_ends_within_code_is_cut() {
         "```\n[root@n1 ~]# iptables-save | grep KUBE-NODEPORTS\n{}{last}```\n```\n[root@n1 ~]# iptables-save | grep KUBE-SERVICES\n{first}",
         rules.lines().take(2).map(|line| format!("{line}\n")).collect::<String>()
     );
-    assert!(!verified(&text).0.contains("at another time"));
+    assert!(!verified(&text, &[]).0.contains("at another time"));
 }
 
 /// Hand-made names of chains, and the protocol of the Service in rules of its own chain, as in articles. That of another protocol takes no connection.
@@ -201,7 +174,7 @@ fn a_service_s_protocol_in_its_own_chain_is_no_failure(#[case] protocol: &str, #
         endpoint("KUBE-SEP-WEBAPP2", "10.5.41.5")
     );
     assert_eq!(grave(&text).is_empty(), is_healthy, "{:?}", grave(&text));
-    let (said, code) = verified(&text);
+    let (said, code) = verified(&text, &[]);
     assert_eq!(code == Some(0), is_healthy, "{said}");
 }
 
@@ -220,12 +193,12 @@ fn rule_sets_of_nodes_with_their_own_pod_ranges_are_judged_separately() {
     let filtered = format!("```\n[root@n2 ~]# iptables -t nat -nL KUBE-SERVICES | grep nginx\n{rows}```\n");
     for text in [&first, &format!("{first}{whole}"), &format!("{first}{filtered}")] {
         assert_eq!(grave(text), Vec::<String>::new(), "{text}");
-        assert!(!verified(text).0.contains("FAIL"), "{}", verified(text).0);
+        assert!(!verified(text, &[]).0.contains("FAIL"), "{}", verified(text, &[]).0);
     }
     // A list of all Services without that of the other rules is one of another cluster.
-    let (said, _) = verified(&format!("{first}{whole}"));
+    let (said, _) = verified(&format!("{first}{whole}"), &[]);
     assert!(said.contains("have other Services and another range of pods than those from line 2"), "{said}");
     let of_n1 = first.replacen("Chain", "[root@n1 ~]# iptables -t nat -nL KUBE-SERVICES\nChain", 1);
-    let (said, code) = verified(&format!("{of_n1}{filtered}"));
+    let (said, code) = verified(&format!("{of_n1}{filtered}"), &[]);
     assert!(code == Some(0) && said.contains("detectLocalMode NodeCIDR"), "{said}");
 }

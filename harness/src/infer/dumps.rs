@@ -92,10 +92,20 @@ pub(super) fn dumps(
             set.place()
         )
     }));
+    let renamed = adopt_objects(&mut dumps, objects, &unshown);
+    notes.extend(renamed.into_iter().map(Assumption::Assumed));
+    let sources = dumps.iter().flat_map(|dump| dump.inferred.proxy.local_sources.clone()).collect();
+    let with_pods = with_their_pods(objects, &sources);
+    notes.extend(name_nodes(&mut dumps, &places, evidence, with_pods.as_ref().unwrap_or(objects)));
+    dumps
+}
+
+/// Gives service ports of dumps what objects say of them: cluster IPs, names, endpoints. Returns what was adopted, in words.
+fn adopt_objects(dumps: &mut [Dump], objects: &Objects, unshown: &[Unshown]) -> BTreeSet<String> {
     let (services, service_ports) = (objects.services(), ServicePort::all(&objects.services));
     let mut renamed = BTreeSet::new();
     let pods: BTreeSet<IpAddr> = objects.pods.iter().flat_map(ips).collect();
-    for dump in &mut dumps {
+    for dump in dumps {
         dump.keep_cut_services();
         service_ports::adopt_cluster_ips(&mut dump.inferred, &services);
         let (words, changed) = adopt_names(&mut dump.inferred, &dump.parts, &services, &service_ports);
@@ -106,14 +116,10 @@ pub(super) fn dumps(
         // The first name counts: that of an endpoint whose address is made up is in the rules.
         dump.renamed = unshown.iter().filter_map(|one| Renamed::for_endpoint(&dump.inferred, one)).collect();
         dump.renamed.extend(changed);
-        dump.parts.iter_mut().for_each(|part| unshown::remove(&unshown, part));
+        dump.parts.iter_mut().for_each(|part| unshown::remove(unshown, part));
         dump.renamed.extend(endpoint_chains(&dump.inferred, &dump.parts));
     }
-    notes.extend(renamed.into_iter().map(Assumption::Assumed));
-    let sources = dumps.iter().flat_map(|dump| dump.inferred.proxy.local_sources.clone()).collect();
-    let with_pods = with_their_pods(objects, &sources);
-    notes.extend(name_nodes(&mut dumps, &places, evidence, with_pods.as_ref().unwrap_or(objects)));
-    dumps
+    renamed
 }
 
 /// The rules of iptables that belong to no dump, and what is left out, in words: other rule sets of a dump's machine, whose effect is

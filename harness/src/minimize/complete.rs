@@ -76,3 +76,13 @@ fn missing_elements<'g>(
     let known: HashSet<Vec<nftables::Key>> = own.iter().map(|element| element.key.clone()).collect();
     generated.iter().filter(move |element| !known.contains(&element.key))
 }
+
+/// The rules of a chain of a table, if it has the chain.
+pub(super) fn rules_of<'t>(table: Option<&'t nftables::Table>, chain: &str) -> &'t [nftables::Rule] {
+    table.and_then(|table| table.chain(chain)).map_or(&[], |chain| &chain.rules)
+}
+
+/// The elements of a set or map of a table, if it has the set.
+pub(super) fn elements_of<'t>(table: Option<&'t nftables::Table>, set: &str) -> &'t [nftables::Element] {
+    table.and_then(|table| table.set(set)).map_or(&[], |set| &set.elements)
+}

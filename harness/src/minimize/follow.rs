@@ -4,11 +4,10 @@
 
 use std::sync::Arc;
 
-use svclab_rules::nftables::Element;
 use svclab_rules::ruleset::Rules;
 use svclab_rules::{iptables, nftables};
 
-use super::complete::SameRule;
+use super::complete::{SameRule, elements_of, rules_of};
 use super::rules::generated;
 use crate::scenario::{Install, Scenario};
 
@@ -59,20 +58,14 @@ fn nftables_after(
     for table in &mut own.tables {
         let (before, after) = (before.table(table.family), after.table(table.family));
         for set in &mut table.sets {
-            let of = |table: Option<&nftables::Table>| -> Vec<Element> {
-                table.and_then(|table| table.set(&set.name)).map(|set| set.elements.clone()).unwrap_or_default()
-            };
-            let (before, after) = (of(before), of(after));
-            follow(&mut set.elements, &before, &after, |one, other| {
+            let (before, after) = (elements_of(before, &set.name), elements_of(after, &set.name));
+            follow(&mut set.elements, before, after, |one, other| {
                 (&one.key, &one.verdict) == (&other.key, &other.verdict)
             });
         }
         for chain in &mut table.chains {
-            let of = |table: Option<&nftables::Table>| -> Vec<nftables::Rule> {
-                table.and_then(|table| table.chain(&chain.name)).map(|chain| chain.rules.clone()).unwrap_or_default()
-            };
-            let (before, after) = (of(before), of(after));
-            follow(&mut chain.rules, &before, &after, SameRule::is_same);
+            let (before, after) = (rules_of(before, &chain.name), rules_of(after, &chain.name));
+            follow(&mut chain.rules, before, after, SameRule::is_same);
         }
         let has = |table: Option<&nftables::Table>, chain: &nftables::Chain| {
             table.is_some_and(|table| table.chain(&chain.name).is_some())

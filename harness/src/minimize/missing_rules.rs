@@ -8,7 +8,7 @@ use svclab_rules::iptables::{Chain, TableName};
 use svclab_rules::nftables::{self, Set, Table};
 use svclab_rules::ruleset::Rules;
 
-use super::complete::{complete_chain, complete_elements, lacks_elements, lacks_rules};
+use super::complete::{complete_chain, complete_elements, elements_of, lacks_elements, lacks_rules, rules_of};
 use crate::scenario::{Install, OtherRules, Place};
 
 /// A chain, set or map that lacks rules or elements.
@@ -109,16 +109,14 @@ impl IncompleteChain {
                 own.sets.push(Set { elements: Vec::new(), ..generated.clone() });
                 own.sets.len() - 1
             });
-            let before = before.and_then(|table| table.set(&self.name)).map_or(&[][..], |set| &set.elements);
-            complete_elements(&mut own.sets[at].elements, before, &generated.elements);
+            complete_elements(&mut own.sets[at].elements, elements_of(before, &self.name), &generated.elements);
         }
         if let Some(generated) = generated.chain(&self.name) {
             let at = own.chains.iter().position(|chain| *chain.name == *self.name).unwrap_or_else(|| {
                 own.chains.push(nftables::Chain { rules: Vec::new(), ..generated.clone() });
                 own.chains.len() - 1
             });
-            let before = before.and_then(|table| table.chain(&self.name)).map_or(&[][..], |chain| &chain.rules);
-            complete_chain(&mut own.chains[at].rules, before, &generated.rules);
+            complete_chain(&mut own.chains[at].rules, rules_of(before, &self.name), &generated.rules);
         }
     }
 }
